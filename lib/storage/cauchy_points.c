@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and scales of a Cauchy-like matrix.
+// Sets up the points and scales of a Cauchy-like matrix.
 //
-// Scales that are d(j) = s (a + y(j)), as Jerasure has them, cost nothing:
-// (a + y) / (x + y) = 1 + (a + x) / (x + y), so the sum of all sources is added in the end instead.
+// Source scales of the form d(j) = s (a + y(j)), as Jerasure has them, cost nothing: (a + y) / (x +
+// y) = 1 + (a + x) / (x + y), so the sum of all sources is added at the end instead.
 #include "lib/storage/cauchy_points.h"
 
 enum { NONE = WEFT_NO_POINT };
 
-// Whether scales of sources are s (a + y), and not all the same; there must be none at infinity.
+// Whether the source scales are s (a + y) and not all equal; requires that no point is infinite.
 static bool find_level(const weft_cauchy_points *p, const weft_gfw *field,
                        const weft_cauchy_matrix *m, uint8_t *a, uint8_t *s) {
   const uint8_t *u = m->source_scale;
@@ -25,8 +25,8 @@ static bool find_level(const weft_cauchy_points *p, const weft_gfw *field,
   return true;
 }
 
-// (s / v) (1 + (a + x) / (x + y)): scale v / (s (a + x)), and s / v times the sum. A target at `a`
-// itself is the sum alone, as one at infinity.
+// Entries become (s / v) (1 + (a + x) / (x + y)): target scale v / (s (a + x)), plus s / v times
+// the sum of all sources. A target at `a` itself is that sum alone, like one at infinity.
 static void level_scales(weft_cauchy_points *p, const weft_gfw *field, const weft_cauchy_matrix *m,
                          uint8_t a, uint8_t s) {
   for (size_t j = 0; j < m->sources; j++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Cauchy-like matrix (cauchy_steps.h) by points: which of them are sources and which targets, and
-// with what scales.
+// Indexes a Cauchy-like matrix (cauchy_steps.h) by point: which points are sources, which are
+// targets, and their scales.
 #ifndef WEFT_LIB_STORAGE_CAUCHY_POINTS_H
 #define WEFT_LIB_STORAGE_CAUCHY_POINTS_H
 
@@ -11,14 +11,16 @@
 enum { WEFT_NO_POINT = -1 };
 
 typedef struct weft_cauchy_points {
-  int16_t source_at[WEFT_POINTS], target_at[WEFT_POINTS]; // which, or WEFT_NO_POINT
+  int16_t source_at[WEFT_POINTS], target_at[WEFT_POINTS]; // index by point, or WEFT_NO_POINT
   uint16_t sources_before[WEFT_POINTS + 1], targets_before[WEFT_POINTS + 1];
   int16_t infinite_source, infinite_target; // or WEFT_NO_POINT
-  size_t levels;                            // of the block that has all points
-  bool levelled;                            // scales of sources are s (a + y): the sum of sources
-  uint8_t sum_scale[WEFT_POINTS];           // is added to targets, times this, by target
-  uint8_t source_scale[WEFT_POINTS];        // by point, as they are or 1
-  uint8_t target_scale[WEFT_POINTS];        // by point; where levelled, with (a + x)
+  size_t levels; // log2 of the aligned block of points that holds all of them
+  // Source scales have the form s (a + y), so they are replaced by 1, and the sum of all sources
+  // times sum_scale is added to each target.
+  bool levelled;
+  uint8_t sum_scale[WEFT_POINTS];    // by target
+  uint8_t source_scale[WEFT_POINTS]; // by point; 1 where levelled
+  uint8_t target_scale[WEFT_POINTS]; // by point; where levelled, includes the factor (a + x)
 } weft_cauchy_points;
 
 void weft_cauchy_points_set(weft_cauchy_points *points, const weft_gfw *field,

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Additive Fourier transforms (after Gao and Mateer, and Lin, Chung and Han's basis).
+// Products with Cauchy-like matrices by additive Fourier transforms (after Gao and Mateer, and Lin,
+// Chung and Han's basis).
 //
-// The points 2^s * c to 2^s * (c + 1) - 1, a block, are a coset of the subspace V(s) = {0..2^s -
-// 1}. Its vanishing polynomial S(s) has a constant derivative g(s), and is constant on every other
-// coset. So what the sources of a block Y give to the targets of another block X, the sum of
-// d(y) / (x + y), is g(s) / S(s)(X + Y), a constant, times the values in X of the polynomial that
-// takes the values d in Y. An inverse transform finds that polynomial in the basis of products of
-// S, and a transform finds values of what all blocks have added together; both are butterflies
-// whose factors are W(s) = S(s) / S(s)(2^s).
+// A block is the points 2^s * c to 2^s * (c + 1) - 1: a coset of the subspace V(s) = {0..2^s - 1}.
+// The vanishing polynomial S(s) of V(s) has a constant derivative g(s), and is constant on every
+// other coset. The contribution of the sources of a block Y to the targets of another block X, the
+// sum of d(y) / (x + y), is therefore a constant, g(s) / S(s)(X + Y), times the values in X of the
+// polynomial that takes the values d in Y. An inverse transform finds that polynomial in the basis
+// of products of S, and a transform evaluates what all blocks have added together; both consist of
+// butterflies whose factors are W(s) = S(s) / S(s)(2^s).
 //
-// Blocks meet at the largest size at which that pays, as in a multipole method: a block that has
-// sources and targets is halved until its halves can meet. Larger blocks are made of the
-// polynomials of their halves, so that all sizes share one inverse transform.
+// A meeting adds the polynomial of a block of sources to that of a block of targets of the same
+// size. Blocks meet at the largest size at which that pays, as in a multipole method: a block that
+// has sources and targets is halved until its halves can meet. Polynomials of larger blocks are
+// made from those of their halves, so that all sizes share one inverse transform.
 //
 // Infinity: a source there adds a constant to every polynomial of targets. A target there is the
-// sum of all sources, which the last coefficient of a block is for its own.
+// sum of all sources; the last coefficient of a block's polynomial is the sum of its own sources.
 #include "lib/storage/cauchy_steps.h"
 
 #include <string.h>
@@ -26,11 +28,11 @@ enum { LEVELS = 9, NONE = WEFT_NO_POINT, MEETINGS = 2048 };
 // Block y of sources, of 2^level points, adds to block x of targets.
 typedef struct meeting {
   uint8_t level, x, y;
-  int16_t before; // of the same block of sources, or NONE
+  int16_t before; // previous meeting of the same block of sources, or NONE
 } meeting;
 
-// How blocks meet: none larger than 2^level_most, and none of targets less than `least` eighths
-// full that could be halved instead.
+// How blocks meet: no block is larger than 2^level_most, and no block of targets is less than
+// `least` eighths full if it could be halved instead.
 typedef struct layout {
   size_t level_most, least;
 } layout;
@@ -49,17 +51,17 @@ struct weft_cauchy_writer {
   layout layout;
   meeting meetings[MEETINGS];
   size_t meeting_count;
-  size_t meetings_cost;               // about, or less
-  bool too_many;                      // or too costly
+  size_t meetings_cost;               // estimate, not above the true cost
+  bool too_many;                      // too many meetings, or too costly
   size_t top;                         // the largest level of a meeting
   int16_t meets[LEVELS][WEFT_POINTS]; // the last meeting of a block of sources, by its first point
-  uint8_t column[WEFT_POINTS];        // scales that sources of a block have in common,
-  uint8_t row[WEFT_POINTS];           // and targets
-  uint16_t owner[WEFT_POINTS];        // blocks of targets that are in no other one that meets,
-  uint8_t owner_level[WEFT_POINTS];   // by point
-  size_t owners;                      // how many
+  uint8_t column[WEFT_POINTS];        // most common scale of the sources in each block,
+  uint8_t row[WEFT_POINTS];           // and of the targets
+  uint16_t owner[WEFT_POINTS];        // outermost blocks of targets that meet,
+  uint8_t owner_level[WEFT_POINTS];   // and their levels
+  size_t owners;                      // number of owners
   bool met[LEVELS][WEFT_POINTS];      // a block of targets, by its first point
-  weft_multiple data[WEFT_POINTS];    // coefficients of polynomials of sources, by point
+  weft_multiple data[WEFT_POINTS];    // coefficients of the polynomials of sources, by point
   weft_multiple parity[LEVELS][WEFT_POINTS]; // and of targets, by level and point
   weft_multiple sum;                         // of all sources
 };
@@ -80,8 +82,8 @@ void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
   for (size_t x = 0; x < points; x++)
     b->vanishing[0][x] = (uint8_t)x;
   for (size_t s = 0; s < field->w; s++) {
-    const uint8_t next = b->vanishing[s][(size_t)1 << s]; // at the first point beyond V(s)
-    // Both are linear: values at powers of two make up the others.
+    const uint8_t next = b->vanishing[s][(size_t)1 << s]; // at the first point outside V(s)
+    // Both are linear: values at powers of two determine the others.
     for (size_t size = 1; size < points; size *= 2) {
       const uint8_t value = b->vanishing[s][size];
       b->vanishing[s + 1][size] = times(b, value, value ^ next);
@@ -99,8 +101,8 @@ void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
 // Which blocks meet
 
 static void meet(writer *b, size_t level, size_t x, size_t y) {
-  // Of the block's coefficients at least as many as there are sources are multiplied, and most are
-  // added; but for those that are the first that a block of targets has.
+  // At least as many of the block's coefficients as it has sources are multiplied, and most of them
+  // are added, except in the first meeting of a block of targets.
   if (b->met[level][x])
     b->meetings_cost += b->list->prices.repeated * weft_sources_in(&b->at, y, level);
   b->met[level][x] = true;
@@ -114,8 +116,8 @@ static void meet(writer *b, size_t level, size_t x, size_t y) {
   b->top = level > b->top ? level : b->top;
 }
 
-// Targets of block x take what sources of all other blocks of this level give that are in the same
-// block of level `area`, as a whole or in halves; and then its halves what sources in it give.
+// Makes block x of targets meet all other blocks of sources of its size in the same block of level
+// `area`: at this level, or else by way of its halves. Its halves then meet the sources within x.
 static void divide(writer *b, size_t level, size_t x, size_t area) {
   const size_t size = (size_t)1 << level, base = x >> area << area;
   const size_t full = weft_targets_in(&b->at, x, level);
@@ -136,8 +138,8 @@ static void divide(writer *b, size_t level, size_t x, size_t area) {
 
 static bool needs_sum(const writer *b) { return b->at.levelled || b->at.infinite_target != NONE; }
 
-// Whether polynomials of the block of this level that `point` is in are wanted, of this level or
-// larger.
+// Whether the polynomial of the block of this level that contains `point`, or of a larger one, is
+// needed.
 static bool wanted(const writer *b, size_t level, size_t point) {
   if (needs_sum(b))
     return level <= b->top;
@@ -155,7 +157,7 @@ static uint8_t most_common(const uint8_t *scale, const int16_t *there, size_t co
   return best;
 }
 
-// What scales of a block have in common goes into the constants of its meetings; the rest is
+// The most common scale of a block goes into the constants of its meetings; other scales are
 // multiplied one by one.
 static void share_scales(writer *b) {
   const size_t size = (size_t)1 << b->top;
@@ -176,7 +178,7 @@ static void share_scales(writer *b) {
 // ---------------------------------------------------------------------------------------------
 // Steps
 
-// Whether targets of a block are what comes of its polynomial, with no more factors.
+// Whether the block's targets are the values of its polynomial without further factors.
 static bool is_even(const writer *b, size_t level, size_t x) {
   for (size_t z = x; z < x + ((size_t)1 << level); z++)
     if (b->at.target_at[z] != NONE && b->at.target_scale[z] != b->row[x])
@@ -184,9 +186,9 @@ static bool is_even(const writer *b, size_t level, size_t x) {
   return true;
 }
 
-// Brings the polynomial of a block of sources to those of the blocks that it meets. Where a factor
-// that the first of them leaves would stay until the end, a product by itself then, it may be
-// better multiplied at once.
+// Adds the polynomial of a block of sources to those of the blocks that it meets. The factor that a
+// block's first meeting leaves might persist to the end, where it needs a product of its own; then
+// it may be better to multiply at once.
 static void add_to_targets(writer *b, size_t level, size_t y) {
   const bool stays = wanted(b, level + 1, y);
   uint8_t x[WEFT_POINTS], constant[WEFT_POINTS];
@@ -222,7 +224,7 @@ static weft_multiple source(const writer *b, int16_t j) {
   return b->ends->from ? b->ends->from[j] : weft_value_load(b->list, (size_t)j);
 }
 
-// The last coefficient of the largest blocks is the sum of their sources.
+// The last coefficient of each block of the largest size is the sum of its sources.
 static void add_to_sum(writer *b, size_t y) {
   if (needs_sum(b))
     weft_value_add(b->list, &b->sum, b->data[y + ((size_t)1 << b->top) - 1], b->column[y]);
@@ -251,7 +253,7 @@ static void rise(writer *b, size_t level, size_t y) {
   add_to_targets(b, level, y);
 }
 
-// What a larger block gives to one of its halves.
+// Adds a larger block's contribution to one of its halves.
 static void hand_down(writer *b, size_t level, size_t x, weft_multiple *value) {
   weft_multiple *own = &b->parity[level][x];
   if (weft_is_zero(*value))
@@ -261,8 +263,8 @@ static void hand_down(writer *b, size_t level, size_t x, weft_multiple *value) {
   *own = *value;
 }
 
-// One pair of coefficients p, r of block x of `level` becomes one of each half that has targets:
-// p + w r, and that plus r.
+// Turns one pair of coefficients p, r of block x of `level` into one coefficient of each half that
+// has targets: p + w r, and that plus r.
 static void part(writer *b, size_t level, size_t x, size_t q) {
   const size_t half = ((size_t)1 << level) / 2;
   const bool low = weft_targets_in(&b->at, x, level - 1),
@@ -281,7 +283,7 @@ static void part(writer *b, size_t level, size_t x, size_t q) {
     hand_down(b, level - 1, x + half + q, low ? r : p);
 }
 
-// Target i is complete.
+// Stores the complete target i, or passes it on.
 static void leave(writer *b, size_t i, weft_multiple value) {
   const weft_cauchy_ends *e = b->ends;
   if (weft_is_zero(value)) { // no entry of the matrix is zero
@@ -319,7 +321,7 @@ static void descend(writer *b, size_t level, size_t x) {
   descend(b, level - 1, x + half);
 }
 
-// The source at infinity is a constant of every polynomial of targets that is no part of another.
+// Adds the source at infinity: a constant in the polynomial of every outermost block of targets.
 static void add_infinite_source(writer *b) {
   const int16_t j = b->at.infinite_source;
   if (j == NONE)
@@ -341,7 +343,7 @@ static void add_infinite_target(writer *b) {
   }
 }
 
-// Blocks in the order of their first sources.
+// Transforms blocks in the order of their first sources.
 static void rise_all(writer *b) {
   const size_t size = (size_t)1 << b->top;
   for (size_t j = 0; j < b->matrix->sources; j++) {
@@ -356,7 +358,7 @@ static void rise_all(writer *b) {
   }
 }
 
-// Rows of X are loaded in order.
+// Whether rows of X are loaded in order.
 static bool in_order(const writer *b, size_t begin) {
   size_t next = 0;
   for (size_t i = begin; i < b->list->count; i++)
@@ -365,7 +367,7 @@ static bool in_order(const writer *b, size_t begin) {
   return true;
 }
 
-// How the blocks of one layout meet; false if that is too much.
+// Lists the meetings of the current layout; returns false if there are too many.
 static bool lay_out(writer *b) {
   b->meeting_count = b->meetings_cost = b->top = b->owners = 0;
   b->too_many = false;
@@ -375,7 +377,7 @@ static bool lay_out(writer *b) {
   return !b->too_many;
 }
 
-// The steps of a layout, behind those that are there; false if it does not do.
+// Appends the steps of the current layout to the list; returns false if it cannot be used.
 static bool build(writer *b) {
   const size_t begin = b->list->count;
   b->sum = WEFT_ZERO;
@@ -390,7 +392,7 @@ static bool build(writer *b) {
   return !b->list->failed && in_order(b, begin);
 }
 
-// Layouts that make the same blocks meet are one.
+// Layouts with the same meetings are the same.
 static size_t hash_meetings(const writer *b) {
   size_t hash = b->meeting_count;
   for (size_t i = 0; i < b->meeting_count; i++) {
@@ -402,7 +404,7 @@ static size_t hash_meetings(const writer *b) {
   return hash;
 }
 
-// In a byte that is not 0.
+// Packs a layout into a nonzero byte.
 static uint8_t pack_layout(const layout *l) { return (uint8_t)(l->level_most * 8 + l->least); }
 
 static layout unpack_layout(uint8_t packed) { return (layout){packed / 8u, packed % 8u}; }
@@ -429,7 +431,7 @@ bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_c
   }
   while ((size_t)1 << rows < matrix->targets)
     rows++;
-  // Blocks of about as many points as there are targets.
+  // Tries blocks of about as many points as there are targets.
   bool known = false;
   for (size_t level = rows > 2 ? rows - 2 : 1; level < b->at.levels && level <= rows + 1; level++)
     for (size_t eighths = 2; eighths <= 6; eighths += 2) {
@@ -444,7 +446,7 @@ bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_c
         continue;
       count++;
       if (build(b)) {
-        list->cost_most = list->cost - 1; // for others
+        list->cost_most = list->cost - 1; // bound for other layouts
         found = b->layout;
         known = true;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes by name: the table of names, their parameters, and what a code holds.
+// Creates codes by name: the table of names, their parameters, and what a code holds.
 #include "lib/storage/code.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct family {
   weft_generator_kind kind;
   bool crs;
   size_t packet_default; // bytes
-  size_t packet_step;    // packets are multiples of this
+  size_t packet_step;    // packet_bytes is a multiple of this
   size_t packet_most;    // bytes
 } family;
 
@@ -27,7 +27,7 @@ static const family families[] = {
     {"gcrs", WEFT_GENERATOR_CAUCHY_ORIG, true, LONG_BYTES, LONG_BYTES, LONG_BYTES},
     {"perasure", WEFT_GENERATOR_CAUCHY_ORIG, true, PACKET_DEFAULT, LONG_BYTES, SIZE_MAX / 8},
 };
-// The one whose coefficients come with it; it is none of the names that there are.
+// The family whose coefficients the caller supplies; not listed among the known names.
 static const family own_matrix = {"matrix", WEFT_GENERATOR_CAUCHY, false, 0, 1, 0};
 
 enum { FAMILIES = sizeof families / sizeof families[0] };
@@ -36,7 +36,7 @@ const char *weft_code_known_name(size_t index) {
   return index < FAMILIES ? families[index].name : NULL;
 }
 
-// Reads ":key=number" and steps past it; false if something else stands there.
+// Reads ":key=number" and advances past it; returns false if *text does not start with that.
 static bool read_parameter(const char **text, const char *key, size_t *value) {
   const size_t length = strlen(key);
   const char *at = *text;
@@ -126,8 +126,8 @@ static void write_name(weft_code *code, const family *f) {
   }
 }
 
-// Encoding by transforms, where the code is one for which they are known and large enough to gain.
-// The host adds up packets by programs of their own.
+// Factors the encoding matrix into transforms, if they are known for the code and it is large
+// enough to gain. The host computes CRS codes with XOR programs instead.
 static weft_status factorise(weft_code *code, const uint8_t *ids) {
   weft_factors *factors = NULL;
   if ((weft_code_is_crs(code) && !code->ctx->device) || code->k * code->m < WEFT_FACTORS_LEAST)
@@ -180,7 +180,7 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
       (code->w != 8 || !code->mds || !code->ctx->device || !code->ctx->row->invert))
     return WEFT_E_UNSUPPORTED;
   code->zero_copy = options->zero_copy;
-  code->device_inverse = options->device_inverse; // from now on: parity needs none
+  code->device_inverse = options->device_inverse; // only from here on: parity needs no inverse
   return weft_plan_cache_fill(&code->cache, code->k + code->m,
                               options->cached_plans ? options->cached_plans : PLANS_DEFAULT);
 }
@@ -235,12 +235,13 @@ size_t weft_code_parity_bytes(const weft_code *code, size_t bytes) {
   return lacks <= SIZE_MAX - bytes ? bytes + lacks : SIZE_MAX;
 }
 
-// Lines of a cache from one shard to the next, such that shards share as few sets of a first level
-// of 64 sets as they can. A line or two more than a multiple of 4 KiB is as slow at times.
+// Returns the distance between shards, in cache lines, such that shards share as few sets as
+// possible of a first-level cache with 64 sets. One or two lines past a multiple of 4 KiB can be
+// just as slow.
 static size_t lines_apart(size_t lines) {
   enum { SETS = 64, LEAST = 5, SHARED = 16, SHORT = 32 };
   const size_t past = lines % SETS;
-  if (lines < SHORT) // all of them fit
+  if (lines < SHORT) // all shards fit
     return lines;
   if (past < LEAST)
     return lines - past + LEAST;
@@ -264,8 +265,8 @@ void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
     memcpy(parity, code->generator.parity, code->m * code->k);
 }
 
-// Whether shards that lie evenly apart overlap, or take more than any object has. Without a
-// division, which small stripes would notice.
+// Whether evenly spaced shards overlap, or exceed the size of any object. Without a division, which
+// would be noticeable for small stripes.
 static bool stride_is_wrong(const weft_code *code, const weft_stripe *stripe) {
   const size_t stride = stripe->stride, bytes = stripe->bytes;
   if (stripe->shards || !bytes || code->k + code->m == 1)
@@ -278,7 +279,8 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
                             weft_queue *queue) {
   if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
     return WEFT_E_ARGUMENT;
-  // Of groups so long no machine has one for each shard, and sizes made of them stay sizes.
+  // No machine has memory for one unit of this size per shard, and sizes derived from it could
+  // overflow.
   const bool endless = weft_code_unit_bytes(code) > PTRDIFF_MAX / WEFT_MAX_SHARDS;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(weft_mem_check(stripes[i].mem, code->ctx->device != NULL));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage codes on a device: plans on device memory as they lie, pipelines for what lies elsewhere.
+// Runs storage codes on a device: in place in device memory, through pipelines for anything else.
 #include "lib/storage/device_run.h"
 
 #include <string.h>
@@ -7,19 +7,19 @@
 #include "lib/staging.h"
 #include "lib/storage/device_travel.h"
 
-// Columns of bytes in one call of a row, which takes fewer than 2^31. Tests have a smaller limit.
+// Byte columns per call of a row, which takes fewer than 2^31. Tests set a smaller limit.
 #ifndef WEFT_RANGE_BYTES
 #define WEFT_RANGE_BYTES ((size_t)1 << 30)
 #endif
 
 enum {
-  SMALL_BYTES = 1 << 20, // of data in host memory: sooner computed than carried
+  SMALL_BYTES = 1 << 20, // of data in host memory: computed faster than transferred
   POINTERS = WEFT_MAX_SHARDS,
-  BUNDLE = 32,             // resident stripes whose products go to the row together
-  STRIDED_BYTES = 64 << 10 // of their shards: up to here the row likes base and stride better
+  BUNDLE = 32,             // resident stripes whose products go to the row in one call
+  STRIDED_BYTES = 64 << 10 // of their shards: up to here the row is faster with base and stride
 };
 
-// Shards that the device reaches: k inputs and r outputs of a product, or of each of several.
+// Shards that the device can access: the k inputs and r outputs of one product or several.
 typedef struct product {
   const uint8_t *in[POINTERS];
   uint8_t *out[POINTERS];
@@ -28,7 +28,7 @@ typedef struct product {
   const weft_factors *factors; // of the matrix; NULL: none known
 } product;
 
-// One call of the row.
+// Makes one call of the row.
 static weft_status multiply_columns(const weft_code *code, const weft_exec *exec, const product *p,
                                     size_t count, size_t k, size_t r, const uint8_t *matrix,
                                     size_t stride, bool accumulate) {
@@ -70,7 +70,8 @@ static weft_status multiply_columns(const weft_code *code, const weft_exec *exec
   return WEFT_OK;
 }
 
-// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
+// Computes outputs(r) of a plan's matrix, or of some of its rows, for `count` products of one
+// length.
 static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
                                  size_t count, size_t k, size_t r, const uint8_t *matrix,
                                  size_t stride, bool accumulate) {
@@ -96,7 +97,8 @@ static weft_status multiply(const weft_code *code, const weft_exec *exec, const 
   return multiply_many(code, exec, p, 1, k, r, matrix, stride, accumulate);
 }
 
-// The matrix of a plan as `multiply` takes it: coefficients, or bits made for the call.
+// Provides a plan's matrix in the form that `multiply` takes: coefficients, or bits made for the
+// call.
 static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size_t *stride,
                              uint8_t **made) {
   const weft_code *code = plan->code;
@@ -114,11 +116,11 @@ static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size
   return WEFT_OK;
 }
 
-// How far groups of `unit` bytes lie apart in scratch.
+// Returns the distance in scratch between groups of `unit` bytes.
 static size_t group_step(size_t unit) { return (unit + 15) / 16 * 16; }
 
-// A product of one group takes its `count` inputs, of which held[i] bytes are there, from
-// `scratch`: copies padded with zeros, by one launch.
+// Replaces the `count` inputs of a one-group product, of which held[i] bytes exist, by copies in
+// `scratch` padded with zeros, made by one launch.
 static weft_status pad_inputs(weft_call *call, product *p, size_t count, const size_t *held,
                               uint8_t *scratch) {
   const size_t step = group_step(p->bytes);
@@ -141,12 +143,13 @@ static uint8_t *shard_of(const run *r, const weft_stripe *stripe, size_t i) {
   return weft_device_run_shard(r, stripe, i);
 }
 
-// Bytes that shard i of the plan has of a group cut to `tail` bytes: parity shards are whole.
+// Returns how many bytes shard i of the plan has of a group cut to `tail` bytes: parity shards have
+// all of it.
 static size_t held(const run *r, size_t i, size_t tail, size_t unit) {
   return r->plan->ids[i] < r->plan->code->k ? tail : unit;
 }
 
-// The group that is not whole, padded with zeros in scratch.
+// Processes the incomplete last group, padded with zeros in scratch.
 static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done) {
   const weft_code *code = r->plan->code;
   const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes - done;
@@ -159,7 +162,7 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
     p.in[i] = shard_of(r, stripe, i) + done;
     bytes[i] = held(r, i, tail, unit);
   }
-  weft_call here = *r->call; // its queue, but the stream that the rest of the tail is on
+  weft_call here = *r->call; // its queue, but the stream that this run uses
   here.exec = r->exec;
   weft_status status = pad_inputs(&here, &p, k, bytes, memory);
   for (size_t i = 0; i < outputs; i++)
@@ -187,7 +190,7 @@ weft_status weft_device_run_resident(const run *r, const weft_stripe *stripe) {
   return done < stripe->bytes ? run_tail(r, stripe, done) : WEFT_OK;
 }
 
-// Whether a plan reads shards that follow each other and makes such, as encoding does.
+// Whether the plan's inputs are consecutive shards, and its outputs too, as in encoding.
 static bool runs_on(const run *r) {
   const uint8_t *ids = r->plan->ids;
   const size_t k = r->plan->inputs;
@@ -202,7 +205,7 @@ static bool strided(const run *r, const weft_stripe *stripe) {
          runs_on(r);
 }
 
-// How many of the stripes that follow can be made by one call of the row, which has one launch for
+// Returns how many of the next stripes one call of the row can process; it launches once for
 // products that are alike: resident, of one length in whole groups.
 static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
   const weft_code *code = r->plan->code;
@@ -218,7 +221,7 @@ static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
   return n > 1 ? n : 0;
 }
 
-// Short ones, by base and stride: a launch for each would take longer than its product.
+// Runs short stripes by base and stride: a launch for each would take longer than its product.
 static weft_status run_strided(const run *r, const weft_stripe *stripes, size_t count) {
   const weft_code *code = r->plan->code;
   const weft_backend *row = code->ctx->row;
@@ -259,8 +262,7 @@ static bool device_failed(weft_status status) {
   return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
 }
 
-// Whether the call has a stream of its own: nothing was there before it, and all is done when it
-// returns.
+// Whether the call has its own stream: nothing preceded it, and everything is done when it returns.
 static bool alone(const run *r) { return r->call->queue == &r->call->own; }
 
 static weft_status wait_for_all(run *r) {
@@ -269,12 +271,12 @@ static weft_status wait_for_all(run *r) {
   return status;
 }
 
-// On the host row, when all that the queue holds is done.
+// Runs a stripe on the host row, after waiting for everything on the queue.
 static weft_status run_on_host(run *r, const weft_stripe *stripe, bool failed) {
   const weft_status waited = wait_for_all(r);
   r->failed = r->failed || failed || waited != WEFT_OK;
   if (waited != WEFT_OK && !failed && !alone(r))
-    return waited; // what is to be read may not be there
+    return waited; // the inputs may not be there
   return weft_plan_execute(r->plan, stripe, 1, r->in_order);
 }
 
@@ -287,7 +289,7 @@ static bool travels(const run *r, const weft_stripe *stripe) {
   return !in_place(r, stripe) && r->plan->inputs * stripe->bytes >= SMALL_BYTES;
 }
 
-// The first stripe of `count`, or as many as travel through the device together.
+// Runs the first stripe of `count`, or as many as pass through the device together.
 static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count, size_t *done) {
   bool ordinary = false;
   size_t n = 0;
@@ -300,8 +302,8 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
     return run_on_host(r, stripes, false);
   weft_status status =
       n > 0 ? weft_device_run_travelling(r, stripes, n) : weft_device_run_resident(r, stripes);
-  // Bytes in ordinary memory are the caller's again when the call returns; and what the device
-  // fails at only shows when it is waited for.
+  // Ordinary memory belongs to the caller again when the call returns; and device failures show
+  // only in a wait.
   if (status == WEFT_OK && ordinary)
     status = wait_for_all(r);
   r->under_way = r->under_way || (status == WEFT_OK && !ordinary);
@@ -312,9 +314,10 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
   return WEFT_OK;
 }
 
-// Without a queue the call waits here for what is under way, and where the device has failed the
-// host row computes all of it anew, unless some lies where it cannot. A failure that a wait for
-// other stripes met, and that does not show again, is that one's.
+// Ends a call. Without a queue it waits here for work in progress, and if the device has failed,
+// the host row recomputes everything, unless some stripes are in DEVICE memory, which it cannot
+// access. For these a failure that an earlier wait reported, and that does not show again, is
+// returned.
 static weft_status end_call(const run *r, const weft_stripe *stripes, size_t count,
                             weft_status status) {
   const weft_status ended = weft_call_end(r->plan->code->ctx, r->call, status);
@@ -388,7 +391,7 @@ weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t 
   return status;
 }
 
-// Parity made anew in scratch, and compared there.
+// Recomputes the parity in scratch, and compares it there.
 static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call *call,
                            const run *r, uint8_t *memory, size_t place, uint32_t *flags) {
   uint8_t *shards[POINTERS];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recovery matrix by inversion on the device, as GPU-RSCode can have it: the generator's rows
-// of the k inputs, inverted there, times its rows of the outputs.
+// Computes the recovery matrix by inversion on the device, as GPU-RSCode can: inverts the
+// generator's rows of the k inputs there, then multiplies its rows of the outputs by the inverse.
 #include <string.h>
 
 #include "lib/storage/device_run.h"
 
-// The generator's row of one shard: a unit row for data.
+// Writes the generator's row of one shard: a unit row for data.
 static void generator_row(const weft_code *code, size_t shard, uint8_t *row) {
   memset(row, 0, code->k);
   if (shard < code->k)
@@ -14,7 +14,7 @@ static void generator_row(const weft_code *code, size_t shard, uint8_t *row) {
     memcpy(row, code->generator.parity + (shard - code->k) * code->k, code->k);
 }
 
-// In place; there and back. Waits.
+// Inverts `square` in place by way of device memory. Waits.
 static weft_status invert(const weft_code *code, uint8_t *square, weft_call *call) {
   const weft_backend *row = code->ctx->row;
   weft_device *device = code->ctx->device;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline of stripes in host memory: three kinds of streams, pieces in a ring.
+// The pipeline for stripes in host memory: three kinds of streams, with pieces in a ring of lanes.
 #include "lib/storage/device_travel.h"
 
 #include <stdint.h>
 
 enum {
-  PIECES_IN_FLIGHT = 4,  // one arrives, one is computed, one leaves, and one has left
-  PIECE_MOST = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
-  PIECE_LEAST = 4 << 20, // shorter ones are all latency
-  PIECES = 16,           // that there should be, as the first arrives and the last leaves alone
+  PIECES_IN_FLIGHT = 4,  // one arrives, one is computed, one leaves, one has left
+  PIECE_MOST = 24 << 20, // bytes of all shards of a piece: long copies, short enough to overlap
+  PIECE_LEAST = 4 << 20, // shorter ones are dominated by latency
+  PIECES = 16,           // desired number: the first arrives and the last leaves without overlap
   PAGE = 4096,
   GRAIN_MOST = 64 << 10,
-  STRIDE_MOST = INT32_MAX // that a copy of several rows takes
+  STRIDE_MOST = INT32_MAX // limit of a copy of several rows
 };
 
 typedef weft_device_run run;
 
-// Bytes [at, at + n) of a stripe in host memory, through `memory`, whose shards are `step` apart.
+// Bytes [at, at + n) of a stripe in host memory, processed in `memory`, where shards are `step`
+// apart.
 typedef struct piece {
   const weft_stripe *stripe;
   size_t at, n;
@@ -29,8 +30,9 @@ static size_t bytes_of(const run *r, const piece *p, size_t i) {
   return r->plan->ids[i] < code->k ? p->n : weft_code_parity_bytes(code, p->n);
 }
 
-// How many shards of a piece, from `first` on and before `end`, lie evenly in memory. They are all
-// in one allocation only if the caller has given a base and a stride.
+// Returns how many shards of a piece, from `first` on and before `end`, are evenly spaced in
+// memory. They are certain to be in one allocation only if the caller has given a base and a
+// stride.
 static size_t evenly(const run *r, const piece *p, size_t first, size_t end, size_t *stride) {
   const size_t bytes = bytes_of(r, p, first);
   *stride = bytes;
@@ -48,8 +50,8 @@ static size_t evenly(const run *r, const piece *p, size_t first, size_t end, siz
   return n;
 }
 
-// Shards [first, end) of the plan to the device or back, on a stream: those that lie evenly by one
-// command, since the bus rests for some microseconds after each.
+// Copies shards [first, end) of the plan to the device or back, on a stream. Evenly spaced shards
+// take one command, since the bus idles for some microseconds after each.
 static weft_status carry(const run *r, const piece *p, size_t first, size_t end, void *stream) {
   const weft_mem mem = p->stripe->mem;
   for (size_t i = first, stride, n; i < end; i += n) {
@@ -66,12 +68,12 @@ static weft_status carry(const run *r, const piece *p, size_t first, size_t end,
   return WEFT_OK;
 }
 
-// Streams of the stripes that travel: pieces come on the call's own, are computed on a lane's, and
-// go on another, so that transfers follow each other without a gap in either direction.
+// State of a run. Pieces arrive on the call's own stream, are computed on a lane's, and leave on a
+// third, so that transfers follow each other without a gap in either direction.
 typedef struct travel {
   run lane[PIECES_IN_FLIGHT];
   void *memory[PIECES_IN_FLIGHT];
-  piece piece[PIECES_IN_FLIGHT]; // the last of each lane
+  piece piece[PIECES_IN_FLIGHT]; // latest of each lane
   size_t started, gone;          // pieces
   void *arrivals, *departures;
 } travel;
@@ -84,8 +86,9 @@ static weft_status depart(travel *t) {
   return carry(lane, &t->piece[i], k, k + lane->plan->outputs, t->departures);
 }
 
-// What departs is only asked for when the last piece before the next in its lane has arrived: a
-// stream waits for all that another holds at that time.
+// Starts one piece. A departure is enqueued only once the arrivals of all pieces before the next
+// one in its lane are enqueued: a stream waits for everything that the other one holds at that
+// time.
 static weft_status run_piece(travel *t, const weft_stripe *stripe, size_t at, size_t n,
                              size_t step) {
   const size_t i = t->started % PIECES_IN_FLIGHT;
@@ -107,7 +110,8 @@ static weft_status run_piece(travel *t, const weft_stripe *stripe, size_t at, si
   return t->started - t->gone == PIECES_IN_FLIGHT ? depart(t) : WEFT_OK;
 }
 
-// Bytes of a shard in a piece: a sixteenth of all that there is, within bounds.
+// Returns the bytes per shard in a piece: a sixteenth of everything, within bounds. Sets *place to
+// the distance between shards.
 static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count, size_t *place) {
   const weft_code *code = r->plan->code;
   const size_t all = r->plan->inputs + r->plan->outputs, unit = weft_code_unit_bytes(code);
@@ -120,7 +124,7 @@ static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count,
   size_t step = bytes / PIECES;
   step = step < PIECE_LEAST / all ? PIECE_LEAST / all : step;
   step = step > PIECE_MOST / all ? PIECE_MOST / all : step;
-  size_t grain = unit; // whole units and, if they are not long, whole pages: the bus likes these
+  size_t grain = unit; // whole units and, unless these are long, whole pages, which suit the bus
   while (grain % PAGE != 0 && grain < GRAIN_MOST)
     grain += unit;
   step = step < grain ? grain : step / grain * grain;
@@ -143,14 +147,14 @@ static weft_status open_travel(const run *r, size_t bytes, travel *t) {
   return WEFT_OK;
 }
 
-// Whoever waits for the call's stream waits for all of it.
+// Ends a run. Waiting for the call's stream then waits for all of it.
 static weft_status close_travel(const run *r, travel *t, weft_status status) {
   weft_device *device = r->exec.device;
   while (status == WEFT_OK && t->gone < t->started)
     status = depart(t);
   if (status == WEFT_OK)
     status = weft_device_stream_order(device, t->arrivals, t->departures);
-  if (status != WEFT_OK) { // what has been asked for may still use memory that is freed now
+  if (status != WEFT_OK) { // work already enqueued may still use memory that is freed below
     (void)weft_device_stream_wait(device, t->arrivals);
     if (t->departures)
       (void)weft_device_stream_wait(device, t->departures);
@@ -164,7 +168,7 @@ static weft_status close_travel(const run *r, travel *t, weft_status status) {
     weft_device_scratch_free(&t->lane[i].exec, t->memory[i]);
     const weft_status joined =
         weft_device_stream_order(device, t->arrivals, t->lane[i].exec.stream);
-    if (joined != WEFT_OK) // what the call keeps for the lane is freed when its stream is idle
+    if (joined != WEFT_OK) // memory kept for the lane is freed once its stream is idle
       (void)weft_device_stream_wait(device, t->lane[i].exec.stream);
     status = status != WEFT_OK ? status : left != WEFT_OK ? left : joined;
   }

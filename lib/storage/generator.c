@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and scales of each code, and the matrix they give.
+// Sets up each code's points and scales, and the parity matrix they define.
 #include "lib/storage/generator.h"
 
 #include <string.h>
 
-// Submatrices tried before a code without proof is turned down; a few hundredths of a second.
+// Submatrices tried before a code without a proof of MDS is rejected; takes a few hundredths of a
+// second.
 #define MDS_BUDGET ((size_t)1 << 18)
-#define LINE ((size_t)64) // of a cache
+#define LINE ((size_t)64) // bytes of a cache line
 
 static uint8_t difference(const weft_generator *g, size_t a, size_t b) {
   return a == g->infinite || b == g->infinite ? 1 : g->point[a] ^ g->point[b];
 }
 
-// Points first, first + 1, ... for `count` shards from `shard` on.
+// Assigns points first, first + 1, ... to `count` shards from `shard` on.
 static void count_points(weft_generator *g, size_t shard, size_t count, size_t first) {
   for (size_t i = 0; i < count; i++)
     g->point[shard + i] = (uint8_t)(first + i);
 }
 
-// Lagrange interpolation from the points of the data shards.
+// Sets the scales of Lagrange interpolation from the points of the data shards.
 static void set_vandermonde(weft_generator *g) {
   count_points(g, 0, g->k + g->m, 0);
   for (size_t s = 0; s < g->k + g->m; s++) {
@@ -30,7 +31,7 @@ static void set_vandermonde(weft_generator *g) {
   }
 }
 
-// Scales columns so that the first parity row is ones.
+// Scales the columns so that the first parity row is all ones.
 static void level_first_row(weft_generator *g) {
   for (size_t j = 0; j < g->k; j++)
     g->scale[j] = difference(g, g->k, j);
@@ -42,11 +43,11 @@ static void set_reed_sol_van(weft_generator *g) {
     return;
   g->infinite = g->k + g->m - 1;
   level_first_row(g);
-  for (size_t i = 0; i < g->m; i++) // and rows so that the first column is ones
+  for (size_t i = 0; i < g->m; i++) // scale the rows so that the first column is all ones
     g->scale[g->k + i] = weft_gfw_div(&g->field, g->scale[0], difference(g, g->k + i, 0));
 }
 
-// P is the sum, so its point is infinite; Q has point 0, and 1 / (0 + 2^-j) = 2^j.
+// P is the plain sum, so its point is infinite; Q has point 0, and 1 / (0 + 2^-j) = 2^j.
 static void set_p_q(weft_generator *g, const uint8_t *second_row) {
   g->infinite = g->k;
   g->point[g->k + 1] = 0;
@@ -66,7 +67,8 @@ static void set_cauchy_orig(weft_generator *g) {
   count_points(g, 0, g->k, g->m);
 }
 
-// For m = 2 Jerasure's table holds the elements in order of their ones, the smaller first in a tie.
+// For m = 2, Jerasure's table lists the elements by the number of ones in their bit matrices,
+// smaller elements first in a tie.
 static void set_cauchy_good_pair(weft_generator *g) {
   uint8_t best[WEFT_SHARDS_MAX];
   size_t found = 0;
@@ -77,7 +79,7 @@ static void set_cauchy_good_pair(weft_generator *g) {
   set_p_q(g, best);
 }
 
-// ones[e]: of the bit matrix of element e.
+// Counts the ones of a row divided by `divisor`; ones[e] is the count for element e.
 static unsigned row_ones(const weft_generator *g, const uint8_t *ones, const uint8_t *row,
                          uint8_t divisor) {
   unsigned sum = 0;
@@ -97,7 +99,7 @@ static void set_cauchy_good(weft_generator *g) {
   uint8_t ones[WEFT_SHARDS_MAX] = {0};
   for (unsigned element = 1; element <= g->field.order; element++)
     ones[element] = (uint8_t)weft_gfw_ones(&g->field, (uint8_t)element);
-  for (size_t i = 1; i < g->m; i++) { // the divisor that leaves the fewest ones, 1 in a tie
+  for (size_t i = 1; i < g->m; i++) { // use the divisor with the fewest ones; 1 in a tie
     uint8_t row[WEFT_SHARDS_MAX];
     for (size_t j = 0; j < g->k; j++)
       row[j] = weft_gfw_div(&g->field, g->scale[j], difference(g, g->k + i, j));
@@ -112,7 +114,7 @@ static void set_cauchy_good(weft_generator *g) {
   }
 }
 
-// Sets points and scales; false for the codes that have none.
+// Sets points and scales; returns false for codes that have none.
 static bool set_points(weft_generator *g, weft_generator_kind kind) {
   g->infinite = WEFT_SHARDS_MAX;
   memset(g->scale, 1, sizeof g->scale);
@@ -150,7 +152,7 @@ static void matrix_from_points(weft_generator *g) {
                        weft_gfw_mul(&g->field, g->scale[g->k + i], difference(g, g->k + i, j)));
 }
 
-// What recovery matrices are summed up from.
+// Fills in the logarithms from which recovery matrices are computed by sums.
 static void fill_logarithms(weft_generator *g) {
   const size_t n = g->k + g->m, lanes = weft_generator_lanes(g);
   for (size_t a = 0; a <= n; a++) {
@@ -171,8 +173,9 @@ static void matrix_from_powers(weft_generator *g, weft_generator_kind kind) {
     }
 }
 
-// Both are powers of distinct nonzero nodes. Three rows (or, with nodes 2^i, three columns) with
-// exponents 0, 1, 2 are always regular, since squaring is one to one; the rest is tried out.
+// Checks ISAL_RS and PAR1 for MDS. Both are made of powers of distinct nonzero nodes. Three rows
+// (or, with nodes 2^i, three columns) with exponents 0, 1, 2 are always regular, since squaring is
+// one-to-one; other sizes are checked by trial.
 static weft_status check_powers(const weft_generator *g, weft_generator_kind kind) {
   if (g->m <= 3 || (kind == WEFT_GENERATOR_ISAL_RS && g->k <= 3 && g->m <= g->field.order))
     return WEFT_OK;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards in terms of others, whatever the matrix: codes that are not MDS, of which any number of
-// shards may or may not suffice.
+// Expresses shards in terms of others, for any matrix: codes that are not MDS, where the number of
+// shards alone does not decide whether they suffice.
 //
-// With E the data shards that are not among the inputs, the rows of the parity shards that are,
-// restricted to E, are brought to reduced echelon form, beside them of which parity shards they are
-// made. A shard follows from the inputs where what it holds of E is a sum of these rows. Rows with
-// few entries go first, so that a local parity shard is used where it will do and the others are
-// not needed.
+// Let E be the data shards that are not among the inputs. The rows of the input parity shards,
+// restricted to E, are brought to reduced echelon form, each augmented with the combination of
+// parity shards that it is made of. A shard follows from the inputs if its part in E is a sum of
+// these rows. Sparse rows go first, so that a local parity shard is used where it suffices, and the
+// others are not needed.
 #include "lib/storage/generator.h"
 
 #include <string.h>
@@ -16,11 +16,11 @@ typedef struct elimination {
   const uint8_t *in;
   size_t inputs;
   size_t absent, parities;            // e and p: data shards in E, parity shards among the inputs
-  uint8_t data[WEFT_SHARDS_MAX];      // (e) E
-  uint8_t column[WEFT_SHARDS_MAX];    // (p) of the inputs, sparse rows first
-  int16_t pivot_row[WEFT_SHARDS_MAX]; // (e) the row whose first entry that is, or NONE
-  uint8_t *rows; // (p, e + p): a parity shard's row in E, and what it is made of
-  uint8_t *sum;  // (e + p): what is left of a shard, and what it is made of
+  uint8_t data[WEFT_SHARDS_MAX];      // (e) the elements of E
+  uint8_t column[WEFT_SHARDS_MAX];    // (p) indices in `in`, sparse rows first
+  int16_t pivot_row[WEFT_SHARDS_MAX]; // (e) the row whose pivot is this column, or NONE
+  uint8_t *rows;                      // (p, e + p): a parity shard's row in E, and its combination
+  uint8_t *sum;                       // (e + p): what is left of a shard, and its combination
 } elimination;
 
 enum { NONE = -1 };
@@ -80,7 +80,7 @@ static void reduce(elimination *s) {
     while (pivot < e && !row[pivot])
       pivot++;
     if (pivot == e)
-      continue; // says nothing new
+      continue; // linearly dependent
     const uint8_t scale = weft_gfw_div(field, 1, row[pivot]);
     for (size_t i = 0; i < width; i++)
       row[i] = weft_gfw_mul(field, scale, row[i]);
@@ -93,8 +93,8 @@ static void reduce(elimination *s) {
   }
 }
 
-// Adds to row(inputs) the parity shards among the inputs times made(p), and what they hold of the
-// data shards among the inputs.
+// Adds made[r] times each input parity shard r to row(inputs), and the data shards among the inputs
+// with the coefficients that cancel their part in it.
 static void add_parities(const elimination *s, const uint8_t *made, uint8_t *row) {
   for (size_t r = 0; r < s->parities; r++) {
     const uint8_t factor = made[r], *const parity = parity_of(s, s->in[s->column[r]]);
@@ -105,7 +105,8 @@ static void add_parities(const elimination *s, const uint8_t *made, uint8_t *row
   }
 }
 
-// What a shard holds of E must be a sum of rows; what it holds of other data is there.
+// Writes a shard as a combination of the inputs. Its part in E must be a sum of the reduced rows;
+// its other data shards are inputs.
 static weft_status express_one(const elimination *s, size_t shard, uint8_t *row) {
   const size_t k = s->g->k, e = s->absent, width = e + s->parities;
   uint8_t *const sum = s->sum;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recovery matrices: in closed form where shards have points, by elimination elsewhere; and the
-// check that a matrix without such a proof is MDS.
+// Computes recovery matrices: in closed form where shards have points, otherwise by elimination.
+// Also checks whether a matrix without a proof is MDS.
 //
-// Closed form. Let F(z) = sum of d(j) / (z + y(j)), so that parity i is F(x(i)). With E the data
-// shards that are absent, P the parity shards in their place, G = F * prod(E: z + y) / prod(P: z +
-// x) has poles only at the shards that are present and none of their residues names an absent one,
-// so its partial fractions give G, hence F, at every other point.
+// Closed form. Let F(z) = sum of d(j) / (z + y(j)), so that parity i is F(x(i)). With E the absent
+// data shards and P the parity shards in their place, G = F * prod(E: z + y) / prod(P: z + x) has
+// poles only at the shards that are present, and none of its residues involves an absent one, so
+// its partial fractions give G, hence F, at every other point.
 #include "lib/storage/generator.h"
 
 #include <string.h>
 
-// Which shards are present, and which data shards are not.
+// Which shards are present, and which data shards are absent.
 typedef struct survey {
   bool present[WEFT_SHARDS_MAX];
   uint8_t data[WEFT_SHARDS_MAX];   // E
@@ -35,9 +35,9 @@ static weft_status take_survey(const weft_generator *g, const uint8_t *in, surve
   return WEFT_OK;
 }
 
-// Eight sums of logarithms, added and folded at once: GNU C's vectors, which lie in registers where
-// the processor has any, or else are taken apart by the compiler. Written and read in the same
-// pieces, since sums are read soon after they were written.
+// Eight sums of logarithms, added and folded at once, in GNU C vectors: registers where the
+// processor has them, otherwise split up by the compiler. Written and read in pieces of the same
+// size, because sums are read soon after they are written.
 typedef uint16_t eight __attribute__((vector_size(16)));
 
 static eight eight_at(const uint16_t *lanes) {
@@ -48,12 +48,12 @@ static eight eight_at(const uint16_t *lanes) {
 
 static void put_eight(uint16_t *lanes, eight v) { memcpy(lanes, &v, sizeof v); }
 
-// Brings sums closer to the order, of which they are modulo, and which they may end at instead of
-// 0. Two foldings bring what is below 4^w there.
+// Partly reduces sums modulo the order (2^w - 1). Two folds bring anything below 4^w into the range
+// from 0 to the order, which stands for 0 too.
 static eight fold(eight sums, uint16_t order, unsigned w) { return (sums & order) + (sums >> w); }
 
-// log of every shard's factor, 0 to the order: its scale, its differences from E, over those from
-// P. For all shards, needed or not.
+// Computes the log, from 0 to the order, of every shard's factor: its scale, times its differences
+// from E, over those from P. For all shards, needed or not.
 static void weigh(const weft_generator *g, const weft_absence *a, uint16_t *weight) {
   const size_t lanes = weft_generator_lanes(g);
   const unsigned w = g->field.w;
@@ -67,9 +67,9 @@ static void weigh(const weft_generator *g, const weft_absence *a, uint16_t *weig
   }
 }
 
-enum { ROWS = 4 }; // that are filled at once
+enum { ROWS = 4 }; // rows filled at once
 
-// Entries are exp(weight of the input + log of their difference, inverted - weight of the shard).
+// Entries are exp(weight of the input + log of 1 / difference - weight of the output shard).
 static void fill_rows(const weft_generator *g, const uint16_t *weight, const uint8_t *in,
                       const uint8_t *shard, uint8_t *const *row) {
   const size_t k = g->k, lanes = weft_generator_lanes(g);
@@ -97,7 +97,7 @@ void weft_generator_solve_absence(const weft_generator *g, const weft_absence *a
   weigh(g, absence, weight);
   for (size_t r = 0; r < count; r += ROWS) {
     uint8_t shard[ROWS], *row[ROWS];
-    for (size_t i = 0; i < ROWS; i++) { // where there are fewer, the last one over again
+    for (size_t i = 0; i < ROWS; i++) { // if there are fewer, repeat the last one
       const size_t at = r + i < count ? r + i : count - 1;
       shard[i] = out[at];
       row[i] = matrix + at * g->k;
@@ -116,7 +116,7 @@ weft_status weft_generator_weigh(const weft_generator *g, const uint8_t *in, uin
   return WEFT_OK;
 }
 
-// The row of a shard that is an input itself.
+// Writes the row of a shard that is itself an input.
 static void unit_row(const uint8_t *in, size_t k, uint8_t shard, uint8_t *row) {
   const uint8_t *const at = memchr(in, shard, k);
   memset(row, 0, k);
@@ -125,14 +125,14 @@ static void unit_row(const uint8_t *in, size_t k, uint8_t shard, uint8_t *row) {
 
 static void solve_by_points(const weft_generator *g, const survey *s, const uint8_t *in,
                             const uint8_t *out, size_t count, uint8_t *matrix) {
-  if (g->m) // else nothing is absent, and there are no logarithms
+  if (g->m) // otherwise nothing is absent, and there are no logarithms
     weft_generator_solve_absence(g, &s->absence, in, out, count, matrix);
   for (size_t r = 0; r < count; r++)
     if (s->present[out[r]])
       unit_row(in, g->k, out[r], matrix + r * g->k);
 }
 
-// row(k) of a data shard that is absent, from the inverse of parity[P][E].
+// Writes row(k) of an absent data shard, from the inverse of parity[P][E].
 static void absent_row(const weft_generator *g, const survey *s, const uint8_t *in,
                        const uint8_t *inverse, size_t e, uint8_t *row) {
   for (size_t c = 0; c < g->k; c++) {
@@ -149,7 +149,8 @@ static void absent_row(const weft_generator *g, const survey *s, const uint8_t *
   }
 }
 
-// row(k) of a parity shard that is absent: its own row, absent data shards replaced by theirs.
+// Writes row(k) of an absent parity shard: its own row, with absent data shards replaced by their
+// rows.
 static void parity_row(const weft_generator *g, const survey *s, const uint8_t *in,
                        const uint8_t *rebuilt, size_t shard, uint8_t *row) {
   const uint8_t *own = g->parity + (shard - g->k) * g->k;
@@ -222,7 +223,7 @@ weft_status weft_generator_solve(const weft_generator *g, const uint8_t *in, con
 
 // ---------------------------------------------------------------------------------------------
 
-// No matrix larger than this can be proved within any budget, so larger ones are not started.
+// No larger matrix can be proved within any budget, so larger ones are not tried.
 #define MINOR_MAX 24u
 
 typedef struct minors {
@@ -257,7 +258,8 @@ bool weft_next_subset(uint8_t *set, size_t n, size_t limit) {
   return false;
 }
 
-// All n x n minors of the first `rows` rows and `columns` columns that use the newest of them.
+// Tries all n x n minors of the first `rows` rows and `columns` columns that use the newest row or
+// column.
 static weft_status try_minors(minors *s, size_t rows, size_t columns, size_t n, bool newest_row) {
   uint8_t *fixed = newest_row ? s->row : s->column, *free_set = newest_row ? s->column : s->row;
   const size_t fixed_limit = (newest_row ? rows : columns) - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GF(2^w), w = 2..8, one symbol at a time: what matrices of codes are made of. Rows of bytes are
+// GF(2^w), w = 2..8, one symbol at a time: for building the matrices of codes. Rows of bytes are
 // multiplied by the kernels, never here.
 #ifndef WEFT_LIB_STORAGE_GFW_H
 #define WEFT_LIB_STORAGE_GFW_H
@@ -15,10 +15,11 @@ typedef struct weft_gfw {
   unsigned w;
   unsigned order;   // 2^w - 1, of the multiplicative group
   uint8_t exp[768]; // exp[i] = 2^i for 0 <= i <= 3 * order
-  uint8_t log[256]; // of 1..order; log[0] is 0: the element counts as 1
+  uint8_t log[256]; // log[0] is 0, so that 0 counts as the element 1
 } weft_gfw;
 
-// The polynomials are 7, B, 13, 25, 43, 89, 11D hex, as Jerasure has them. False: w out of range.
+// Initialises the field, with Jerasure's polynomials: 7, B, 13, 25, 43, 89, 11D hex. Returns false
+// if w is out of range.
 bool weft_gfw_init(weft_gfw *field, unsigned w);
 
 static inline uint8_t weft_gfw_mul(const weft_gfw *field, uint8_t a, uint8_t b) {
@@ -37,10 +38,10 @@ static inline void weft_gfw_add_row(const weft_gfw *field, uint8_t *row, const u
     row[i] ^= weft_gfw_mul(field, factor, from[i]);
 }
 
-// Ones in the w x w bit matrix of the multiplication by `element`: what it costs a CRS code.
+// Counts the ones in the w x w bit matrix of multiplication by `element`: its cost in a CRS code.
 unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element);
 
-// Inverts the n x n matrix `a` (dense, destroyed) into `out`; false where it is singular.
+// Inverts the n x n matrix `a` (dense, destroyed) into `out`; returns false if it is singular.
 bool weft_gfw_invert(const weft_gfw *field, uint8_t *a, uint8_t *out, size_t n);
 
 #endif

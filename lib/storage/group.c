@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One code on several contexts at once: GPUs share stripes, their columns, or the rows of the
-// matrix (Gibraltar, section 6, splits rows; its alternative is to split data).
+// Runs one code on several contexts at once: GPUs share the stripes, their columns, or the rows of
+// the matrix (Gibraltar, section 6, splits rows; its alternative is to split data).
 #include <string.h>
 
 #include "lib/storage/code.h"
 
 struct weft_code_group {
-  weft_ctx *ctx; // of the first member: whose memory the group uses
+  weft_ctx *ctx; // the first member's, whose allocator the group uses
   size_t members;
-  weft_pool *pool; // a thread for each member
+  weft_pool *pool; // one thread per member
   weft_code *codes[];
 };
 
@@ -17,13 +17,14 @@ static bool alike(const weft_code *a, const weft_code *b) {
          (!a->m || memcmp(a->generator.parity, b->generator.parity, a->m * a->k) == 0);
 }
 
-// One call: member i works on count[i] stripes from stripes[i] on, for outputs of its own.
+// One call: member i works on part[i].count stripes from part[i].stripes on, for outputs of its
+// own.
 typedef struct shared_call {
   const weft_code_group *group;
   uint8_t lost[WEFT_MAX_SHARDS], outputs[WEFT_MAX_SHARDS];
   size_t lost_count, output_count;
   bool by_rows;
-  bool encode; // all parity is lost: who makes all of it encodes, which has what is made for it
+  bool encode; // all parity is lost: a member that computes all of it uses the encoding plan
   struct {
     const weft_stripe *stripes;
     size_t count;
@@ -83,7 +84,8 @@ static void work(void *user, size_t member) {
                                                 call->part[member].count, NULL);
 }
 
-// Columns [from, to) of a stripe, in units of `step` bytes; the last member has the rest.
+// Returns the member's columns of a stripe, in units of `step` bytes; the last member gets the
+// rest.
 static weft_stripe columns_of(const weft_code *code, const weft_stripe *stripe, size_t member,
                               size_t members, uint8_t **shards) {
   const size_t unit = weft_code_unit_bytes(code), step = unit == 1 ? 256 : unit;
@@ -93,7 +95,7 @@ static weft_stripe columns_of(const weft_code *code, const weft_stripe *stripe, 
       member + 1 == members ? stripe->bytes : share(steps, members, member + 1) * step;
   weft_stripe columns = *stripe;
   columns.bytes = to - from;
-  if (!stripe->shards) { // still evenly apart, which is quicker to copy
+  if (!stripe->shards) { // still evenly spaced, which is faster to copy
     columns.base += from;
     return columns;
   }
@@ -103,7 +105,7 @@ static weft_stripe columns_of(const weft_code *code, const weft_stripe *stripe, 
   return columns;
 }
 
-// Columns of every stripe, for stripes fewer than members.
+// Gives each member columns of every stripe, for fewer stripes than members.
 static void cut_columns(shared_call *call, const weft_stripe *stripes, size_t count,
                         weft_stripe *cut, uint8_t **shards) {
   const weft_code_group *group = call->group;
@@ -178,7 +180,7 @@ weft_status weft_code_group_recover(weft_code_group *group, weft_code_split spli
   if (!erasures || erasures->lost_count > all || (erasures->lost_count && !erasures->lost) ||
       (erasures->wanted && erasures->wanted_count > all))
     return WEFT_E_ARGUMENT;
-  if (split == WEFT_CODE_SPLIT_ROWS) // of which each member sees some, and others are at work then
+  if (split == WEFT_CODE_SPLIT_ROWS) // a member sees only some rows; the others would have started
     WEFT_TRY(weft_code_check_erasures(code, erasures));
   shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS};
   const uint8_t *wanted = erasures->wanted ? erasures->wanted : erasures->lost;

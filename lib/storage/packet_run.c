@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of all ways. What is worked on at once is a run of bytes of every packet of a group;
-// of several groups where products by blocks or machine code find packets short. Packets that are
-// too short for either are gathered from several groups into runs of bytes of their own, and
-// scattered again.
+// Drives all forms of a packet product. It processes a run of bytes of every packet of a group at a
+// time; several groups at once where packets are short for bit blocks or machine code. Packets that
+// are too short even for that are gathered from several groups into contiguous runs of bytes, and
+// scattered afterwards.
 #include "lib/storage/packet_run.h"
 
 #include <string.h>
 
 enum {
   LINE = 64,
-  PROGRAM_MIN = 512,  // bytes of a packet at once: fewer, and the calls cost too much
-  BLOCKS_MIN = 64,    // likewise; vectors would be mostly empty
-  AT_ONCE_MAX = 4096, // more does not help
-  GATHER_BYTES = 96,  // as many as a copy that begins is worth
+  PROGRAM_MIN = 512,  // bytes of a packet at a time: with fewer, calls cost too much
+  BLOCKS_MIN = 64,    // likewise; with fewer, vectors would be mostly empty
+  AT_ONCE_MAX = 4096, // larger runs do not help
+  GATHER_BYTES = 96,  // the fixed cost of a copy, in bytes
   BLOCKS_SCRATCH = 32 << 10,
-  TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
-  CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
-  AHEAD_MAX = 4096,  // of a shard that machine code fetches before it reads it; of all of them no
-  AHEAD_TOTAL = 256 << 10, // more than this, which is part of a second-level cache
+  TOTAL = 96 * 1024, // of all packets at a time: slightly more than a first-level cache
+  CACHED = 2 << 20,  // larger inputs are far: prefetched, as they are too many streams for hardware
+  AHEAD_MAX = 4096,  // most bytes of a shard that machine code prefetches
+  AHEAD_TOTAL = 256 << 10, // most for all shards together: part of a second-level cache
   PIECES_PER_THREAD = 2,
   UNITS_PER_THREAD = 4
 };
@@ -28,24 +28,24 @@ typedef struct run {
   size_t w, packet_bytes;
   const weft_packet_job *jobs;
   size_t count;
-  size_t outputs_at;  // among a workplace's packets
-  size_t slots_at;    // likewise
-  size_t bytes;       // of a packet at once
+  size_t outputs_at;  // index of the first output among a workplace's packets
+  size_t slots_at;    // index of the first slot among them
+  size_t bytes;       // bytes of a packet at a time
   size_t groups;      // at once
-  bool gathered;      // else packets are used in place
-  size_t units;       // that all jobs are cut into: bytes of a packet, groups
-  size_t pieces;      // each takes a run of units
+  bool gathered;      // otherwise packets are used in place
+  size_t units;       // work items of all jobs: runs of bytes times sets of groups
+  size_t pieces;      // each takes consecutive units
   uint8_t *scratch;   // (pieces, piece_bytes)
   size_t piece_bytes; // bytes
 } run;
 
-// What one piece works with; all of it in its part of the scratch.
+// The working memory of one piece; all of it is in its part of the scratch.
 typedef struct workplace {
-  uint8_t **packet;       // inputs, outputs, slots: where the bytes at hand are
-  const uint8_t **source; // of all of a program's steps, likewise
-  size_t at;              // offset in the shards of what is at hand, where packets are in place
+  uint8_t **packet;       // inputs, outputs, slots: pointers to the current bytes
+  const uint8_t **source; // likewise, for the sources of all of a program's steps
+  size_t at;              // current offset in the shards, for packets in place
   uint8_t *scratch;       // the kernel's own
-  uint8_t *bytes;         // slots; and, when gathering, inputs and outputs before them
+  uint8_t *bytes;         // when gathering, inputs and outputs; then slots
 } workplace;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -79,7 +79,8 @@ static size_t kernel_scratch(const weft_packet_product *p) {
   return !by_blocks(p) ? 0 : least < BLOCKS_SCRATCH ? BLOCKS_SCRATCH : least;
 }
 
-// Packets with bytes in the scratch come first when gathering, slots in any case.
+// Returns the number of packets stored in the scratch: slots, preceded by inputs and outputs when
+// gathering.
 static size_t held(const run *r) {
   return slots(r->product) + (r->gathered ? r->product->inputs + r->product->outputs : 0);
 }
@@ -102,7 +103,7 @@ static size_t workplace_bytes(const run *r) {
          kernel_scratch(r->product) + held(r) * r->bytes + LINE;
 }
 
-// Starts fetching the bytes `ahead` of inputs [first, last), without waiting for them.
+// Prefetches the bytes that are `ahead` bytes further on in inputs [first, last).
 static void fetch_ahead(const workplace *place, size_t first, size_t last, size_t ahead,
                         size_t bytes) {
   for (size_t i = first; i < last; i++)
@@ -110,8 +111,8 @@ static void fetch_ahead(const workplace *place, size_t first, size_t last, size_
       __builtin_prefetch(place->packet[i] + ahead + b, 0, 2);
 }
 
-// Runs the program over what the workplace's packets point to. `ahead`, when not 0, is how far on
-// the inputs of the next run lie; they are fetched between the steps.
+// Runs the program on the bytes that the workplace's packets point to. `ahead`, unless 0, is the
+// distance to the next run's inputs; they are prefetched between the steps.
 static void run_steps(const run *r, const workplace *place, size_t bytes, size_t ahead) {
   const weft_xor_program *p = r->product->program;
   size_t fetched = 0;
@@ -130,7 +131,7 @@ static void run_steps(const run *r, const workplace *place, size_t bytes, size_t
   }
 }
 
-// Likewise by blocks, in that many groups; far and gap as in weft_bit_panel.
+// The same with bit blocks, in `groups` groups; far and gap as in weft_bit_panel.
 static void run_blocks(const run *r, const workplace *place, size_t bytes, size_t groups, bool far,
                        size_t gap) {
   const weft_bit_panel panel = {.m = r->product->outputs,
@@ -148,8 +149,9 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
   r->kernel->bits(&panel);
 }
 
-// How far on machine code fetches inputs: whole groups, as many as it asks for, or second-level
-// caches hold until they are wanted; where one is too much, the next line of each packet.
+// Returns how far ahead machine code prefetches inputs: as many whole groups as it asks for, or as
+// second-level caches can hold until they are used; if one group is too much, the next line of each
+// packet.
 static size_t fetched_ahead(const run *r) {
   const size_t group = r->w * r->packet_bytes, shards = r->product->inputs / r->w;
   const size_t groups = smaller(AHEAD_MAX, AHEAD_TOTAL / shards) / group;
@@ -157,7 +159,8 @@ static size_t fetched_ahead(const run *r) {
   return groups == 0 ? LINE : group * (asked ? smaller(asked, groups) : groups);
 }
 
-// By machine code, `bytes` at `begin` of every packet, or so many groups, all in place.
+// Runs machine code on `bytes` bytes at `begin` of every packet, or on `groups` groups, all in
+// place.
 static void run_code(const run *r, const workplace *place, const weft_packet_job *job, size_t begin,
                      size_t bytes, size_t groups, bool far) {
   const size_t all = groups == 1 ? bytes : groups * r->w * r->packet_bytes;
@@ -165,7 +168,7 @@ static void run_code(const run *r, const workplace *place, const weft_packet_job
                         far ? fetched_ahead(r) : 0);
 }
 
-// Past the last input, kernels read it again.
+// Pads the inputs with copies of the last one's pointer, which kernels read again.
 static void repeat_last(const run *r, const workplace *place) {
   for (size_t i = r->product->inputs; i < r->outputs_at; i++)
     place->packet[i] = place->packet[i - 1];
@@ -181,7 +184,7 @@ static void place_job(const run *r, workplace *place, const weft_packet_job *job
   const weft_packet_product *p = r->product;
   uint8_t **packet = place->packet;
   for (size_t j = 0; j < p->inputs / r->w; j++)
-    for (size_t c = 0; c < r->w; c++) // only read, but the table serves targets too
+    for (size_t c = 0; c < r->w; c++) // only read, but the table also holds targets
       *packet++ = (uint8_t *)(uintptr_t)(job->in[j] + c * r->packet_bytes);
   repeat_last(r, place);
   packet = place->packet + r->outputs_at;
@@ -192,8 +195,8 @@ static void place_job(const run *r, workplace *place, const weft_packet_job *job
   place->at = 0;
 }
 
-// All that is placed, to another offset of the same job: a sweep without branches, where looking
-// every source up for each step would cost a twentieth of the whole.
+// Moves all pointers to another offset of the same job: a branch-free sweep, where looking up every
+// source for each step would cost a twentieth of the whole.
 static void move_to(const run *r, workplace *place, size_t offset) {
   const size_t by = offset - place->at;
   for (size_t i = 0; i < r->slots_at; i++)
@@ -203,8 +206,8 @@ static void move_to(const run *r, workplace *place, size_t offset) {
   place->at = offset;
 }
 
-// Bytes [begin, begin + r->bytes) of every packet, as far as there are, of groups from g on. What
-// the workplace has placed is of an earlier run of the same job.
+// Processes bytes [begin, begin + r->bytes) of every packet, as far as they exist, of groups from g
+// on. The workplace's pointers are those of an earlier run of the same job.
 static void run_in_place(const run *r, workplace *place, const weft_packet_job *job, size_t g,
                          size_t begin) {
   const weft_packet_product *p = r->product;
@@ -224,9 +227,9 @@ static void run_in_place(const run *r, workplace *place, const weft_packet_job *
   }
 }
 
-// Copies packet c of `groups` groups between a shard and a run of bytes.
+// Copies one packet of each of `groups` groups from a shard into a contiguous run of bytes.
 static void gather(uint8_t *to, const uint8_t *shard, size_t groups, size_t step, size_t bytes) {
-  if (bytes == 8) // G-CRS: a copy of known size is one instruction
+  if (bytes == 8) // G-CRS: a copy of constant size is one instruction
     for (size_t g = 0; g < groups; g++)
       memcpy(to + g * 8, shard + g * step, 8);
   else
@@ -268,7 +271,7 @@ static size_t units_of(const run *r, const weft_packet_job *job) {
   return cut(job->groups, r->groups) * runs_of_packet(r);
 }
 
-// The packets that lie in the scratch.
+// Points to the packets that are stored in the scratch.
 static void place_held(const run *r, const workplace *place) {
   uint8_t *at = place->bytes;
   if (r->gathered) {
@@ -307,12 +310,14 @@ static void piece_task(void *user, size_t index) {
   }
 }
 
-// Bytes of a packet at once, in runs of one size, as near to `most` as the packet allows.
+// Returns the bytes of a packet to process at a time: equal runs, as close to `most` as the packet
+// allows.
 static size_t even_run(size_t packet_bytes, size_t most) {
   return lines(cut(packet_bytes, cut(packet_bytes, most)));
 }
 
-// Machine code takes one line after the other, and as many as leave each thread some units.
+// Machine code processes one line after the other; takes as many groups as leave each thread
+// several units.
 static void choose_size_for_code(run *r, size_t threads) {
   size_t groups = 0, most = AT_ONCE_MAX / r->packet_bytes;
   for (size_t j = 0; j < r->count; j++)
@@ -342,7 +347,7 @@ bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits,
   for (size_t i = 0; i < outputs * inputs; i++)
     ones += bits[i];
   size_t program = ones * kernel->bits_one;
-  if (packet_bytes >= BLOCKS_MIN && packet_bytes < PROGRAM_MIN) { // a program would gather them
+  if (packet_bytes >= BLOCKS_MIN && packet_bytes < PROGRAM_MIN) { // a program must gather them
     if (!kernel->bits_gather)
       return true;
     program +=

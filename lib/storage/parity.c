@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity in parts: one data shard's share of it, for updates and for shards that arrive one by one;
-// and the comparison of parity with data.
+// Computes parity in parts: one data shard's contribution, for updates and for shards that arrive
+// one by one. Also compares parity with data.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -9,20 +9,21 @@
 #include "lib/storage/device_run.h"
 #include "lib/storage/packet_run.h"
 
-// Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
-// second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
-// beside the rest; more of packets, of which each call finds out which of them meet.
+// Bytes of a shard that are processed at a time where scratch is needed. VERIFY: what a
+// second-level cache holds next to the parity it is compared with. UPDATE: what the first-level
+// cache holds next to everything else; more for packets, since each call has to find out which
+// packets contribute.
 #define VERIFY_BYTES ((size_t)32 * 1024)
 #define UPDATE_BYTES ((size_t)4 * 1024)
 #define UPDATE_PACKETS_BYTES ((size_t)8 * 1024)
 
 enum {
   LINE = 64,
-  RANGES_PER_THREAD = 4,  // so that a thread that starts late finds work left to share
-  RANGE_CHUNK = 64 * 1024 // longer chunks are work enough to be shared one by one
+  RANGES_PER_THREAD = 4,  // so that a thread that starts late still finds work
+  RANGE_CHUNK = 64 * 1024 // longer chunks are each shared by all threads
 };
 
-// A run of parity shards [first, first + count) that are all there.
+// A run of parity shards [first, first + count), all of them present.
 typedef struct parity_run {
   size_t first, count;
   uint8_t *const *shard; // (count)
@@ -31,8 +32,9 @@ typedef struct parity_run {
 
 static void begin_runs(parity_run *run) { run->first = run->count = 0; }
 
-// The next one, after the `count` from `first` on, from byte `offset` of each shard. Pointers are
-// copied where these bytes' are not the caller's own: short shards would notice.
+// Finds the next run, after the current one; its pointers are to byte `offset` of each shard.
+// Pointers are copied only where the caller's cannot be used: for short shards copying is
+// noticeable.
 static bool next_run(const weft_code *code, const weft_stripe *stripe, size_t offset,
                      parity_run *run) {
   size_t i = run->first + run->count;
@@ -57,16 +59,17 @@ static bool next_run(const weft_code *code, const weft_stripe *stripe, size_t of
   return run->count > 0;
 }
 
-// Threads that a product of all parity and so many sources is worth, of `bytes` of each.
+// Returns how many threads are worth using for a product of all parity with `sources` sources of
+// `bytes` bytes each.
 static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
   const bool small = bytes < WEFT_SHARED_MACS &&
                      (uint64_t)bytes * ((sources + 1) * code->m + 1) < WEFT_SHARED_MACS;
   return small ? 1 : weft_ctx_threads(code->ctx);
 }
 
-// Bytes [begin, end) of all parity that is there: the sum of one or two sources, on this thread.
-// Codes of bytes; two sources are added to what is there. A panel at once, as what a product asks
-// first would take a short shard as long as the panel.
+// Computes bytes [begin, end) of all parity present from the sum of one or two sources, on this
+// thread. Byte codes only; two sources are always added to what is there. Calls the panel directly:
+// the checks of a product would take a short shard as long as the panel itself.
 static void multiply_columns(const weft_code *code, size_t index, const uint8_t *const *x,
                              size_t sources, const weft_stripe *stripe, size_t begin, size_t end,
                              bool accumulate) {
@@ -105,7 +108,7 @@ static weft_status multiply_run(const weft_code *code, const parity_run *run, si
   return row->xorm(row, &exec, &xorm);
 }
 
-// Bytes [offset, offset + bytes) of all parity that is there.
+// Computes bytes [offset, offset + bytes) of all parity present.
 static weft_status multiply(const weft_code *code, size_t index, const uint8_t *x,
                             const weft_stripe *stripe, size_t offset, size_t bytes, bool accumulate,
                             weft_pool *pool) {
@@ -116,7 +119,7 @@ static weft_status multiply(const weft_code *code, size_t index, const uint8_t *
   return WEFT_OK;
 }
 
-// The whole shard, its tail group padded in scratch.
+// Processes the whole shard, with its tail group padded in scratch.
 static weft_status add_shard(const weft_code *code, size_t index, const uint8_t *data,
                              const weft_stripe *stripe, bool accumulate) {
   weft_pool *const pool = code->ctx->pool;
@@ -149,7 +152,7 @@ static weft_status check_shard(const weft_code *code, size_t index, const uint8_
   return index >= code->k || (!data && stripe->bytes) ? WEFT_E_ARGUMENT : WEFT_OK;
 }
 
-// The exclusive-or of one or two shards in DEVICE memory, brought into the parity there.
+// Brings the XOR of one or two shards in DEVICE memory into the parity there.
 static weft_status add_on_device(const weft_code *code, size_t index, const uint8_t *const *x,
                                  size_t sources, const weft_stripe *stripe, bool accumulate,
                                  weft_queue *queue) {
@@ -164,7 +167,7 @@ static weft_status add_on_device(const weft_code *code, size_t index, const uint
   return weft_call_end(code->ctx, &call, status);
 }
 
-// One shard, wherever the stripe lies; host memory waits for what the queue holds.
+// Processes one shard, wherever the stripe is stored; for host memory it waits for the queue first.
 static weft_status add_anywhere(const weft_code *code, size_t index, const uint8_t *data,
                                 const weft_stripe *stripe, bool accumulate, weft_queue *queue) {
   if (stripe->mem == WEFT_MEM_DEVICE)
@@ -192,21 +195,22 @@ static size_t chunk_bytes(const weft_code *code, size_t wanted) {
   return unit > wanted ? unit : wanted / unit * unit;
 }
 
-// The change of one data shard, in ranges that threads take, each at once where the row multiplies
-// a sum, else chunk by chunk.
+// The change of one data shard, in ranges that threads take. A range is processed at once where the
+// row can multiply a sum, otherwise chunk by chunk.
 typedef struct change {
   const weft_code *code;
   size_t index;
-  const uint8_t *both[2]; // what was and what is
+  const uint8_t *both[2]; // old and new bytes
   const weft_stripe *stripe;
   size_t chunk, range; // bytes, whole units
-  uint8_t *deltas;     // a chunk for each range; NULL: they are short enough for the stack
+  uint8_t *deltas;     // a chunk per range; NULL: chunks are short enough for the stack
   weft_pool *pool;     // for the products of each chunk
   bool whole;          // the row multiplies the sum of both: no chunks, and no deltas
   atomic_int status;   // of a range that failed, or WEFT_OK
 } change;
 
-// The change of bytes [at, at + n), as whole units in scratch, brought into the parity.
+// Computes the change of bytes [at, at + n) in scratch, padded to whole units, and brings it into
+// the parity.
 static weft_status add_chunk(const change *c, size_t at, size_t n, uint8_t *delta) {
   const size_t padded = weft_code_parity_bytes(c->code, n);
   const uint8_t *const both[2] = {c->both[0] + at, c->both[1] + at};
@@ -251,7 +255,7 @@ static weft_status update_on_host(change *c) {
   const size_t chunks = bytes / c->chunk + (bytes % c->chunk != 0);
   const size_t threads = c->pool ? 1 : threads_for(code, 1, bytes);
   const size_t most = threads > 1 ? threads * RANGES_PER_THREAD : 1;
-  const size_t each = chunks / most + (chunks % most != 0); // chunks of a range
+  const size_t each = chunks / most + (chunks % most != 0); // chunks per range
   if (!each)
     return WEFT_OK;
   const size_t ranges = chunks / each + (chunks % each != 0);
@@ -285,7 +289,7 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
 struct weft_progress {
   weft_code *code;
   weft_stripe stripe;
-  uint8_t *parity[WEFT_MAX_SHARDS]; // at the ids of the shards; data shards are NULL
+  uint8_t *parity[WEFT_MAX_SHARDS]; // indexed by shard id; data shards are NULL
   bool added[WEFT_MAX_SHARDS];
   size_t missing;
   bool finished;
@@ -324,7 +328,7 @@ weft_status weft_progress_add(weft_progress *progress, size_t index, const uint8
   WEFT_TRY(check_shard(code, index, data, &progress->stripe, queue));
   if (progress->finished || progress->added[index])
     return WEFT_E_STATE;
-  // The first shard writes the parity, so that nobody has to clear it.
+  // The first shard overwrites the parity, so that it need not be cleared.
   WEFT_TRY(add_anywhere(code, index, data, &progress->stripe, progress->missing < code->k, queue));
   progress->added[index] = true;
   progress->missing--;
@@ -343,7 +347,7 @@ weft_status weft_progress_finish(weft_progress *progress) {
   if (progress->missing < code->k)
     return WEFT_OK;
   const size_t bytes = weft_code_parity_bytes(code, progress->stripe.bytes);
-  if (progress->stripe.mem == WEFT_MEM_DEVICE) // zero times anything; nothing else was written yet
+  if (progress->stripe.mem == WEFT_MEM_DEVICE) // all-zero parity, which nothing has written yet
     return bytes ? WEFT_E_UNSUPPORTED : WEFT_OK;
   for (size_t i = 0; i < code->m; i++)
     if (progress->parity[code->k + i] && bytes)
@@ -353,13 +357,13 @@ weft_status weft_progress_finish(weft_progress *progress) {
 
 // ---------------------------------------------------------------------------------------------
 
-// Parity made anew and compared, chunk by chunk. Each worker takes the next one.
+// Parity recomputed and compared, chunk by chunk. Each worker takes the next chunk.
 typedef struct comparison {
   weft_code *code;
   const weft_stripe *stripe;
   size_t chunk;        // bytes, whole units
-  bool far;            // packets of the whole stripe, which a chunk does not show
-  uint8_t *scratch;    // m chunks for each worker
+  bool far;            // for packets: whether the whole stripe is far, which a chunk does not show
+  uint8_t *scratch;    // m chunks per worker
   weft_pool *pool;     // for the products of each chunk
   atomic_size_t taken; // bytes
   atomic_bool differs[WEFT_MAX_SHARDS];
@@ -400,11 +404,11 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
                                   weft_queue *queue) {
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  if (!code->m) // data that is compared with nothing may be NULL
+  if (!code->m) // with nothing to compare, data may be NULL
     return WEFT_OK;
   const size_t each = chunk_bytes(code, VERIFY_BYTES), all = weft_ctx_threads(code->ctx);
   const size_t there = weft_code_parity_bytes(code, stripe->bytes);
-  // Where there are fewer chunks than threads, those share the products.
+  // With fewer chunks than threads, the threads share each product instead.
   const bool few = there / each < all;
   const size_t workers = few ? 1 : threads_for(code, code->k, stripe->bytes);
   comparison c; // member by member: clearing all of it would take longer than a small stripe
@@ -417,7 +421,8 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
   atomic_init(&c.status, WEFT_OK);
   for (size_t i = 0; i < code->m; i++)
     atomic_init(&c.differs[i], false);
-  // Far outputs that begin with a line may be stored past the caches, where these are wanted next.
+  // Far outputs that start on a cache line may be stored bypassing the caches, but these are read
+  // next.
   const size_t off_line = c.far ? LINE / 2 : 0;
   if (c.chunk > (SIZE_MAX - off_line) / code->m / workers)
     return WEFT_E_NOMEM;

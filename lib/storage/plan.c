@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: the matrix that rebuilds some shards from k others, and what makes its product with their
-// bytes quicker.
+// Plans: the matrix that rebuilds some shards from k others, and what speeds up its product with
+// their bytes.
 #include "lib/storage/code.h"
 
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "lib/storage/plan_packets.h"
 
 enum {
-  // As measured, for each thread: bytes read of each shard; and bytes read, times outputs.
+  // As measured, per thread: bytes read of each shard; and bytes read, times outputs.
   FACTORS_REPAY = 16 << 10,
   DETOURS_REPAY = 2 << 20
 };
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 
-// The plan's matrix. A device that fails at it leaves it to the CPU.
+// Computes the plan's matrix. If the device fails, the CPU does it.
 static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs) {
   const weft_code *code = plan->code;
   weft_status status = WEFT_E_DEVICE;
@@ -30,7 +30,7 @@ static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uin
   return weft_generator_solve(&code->generator, inputs, outputs, plan->outputs, plan->matrix);
 }
 
-// Of the inputs; for byte codes without stripes that are too short for factors.
+// Returns the input bytes of the stripes; for byte codes, only of stripes long enough for factors.
 static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size_t count) {
   size_t bytes = 0;
   for (size_t s = 0; s < count; s++)
@@ -39,16 +39,17 @@ static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size
   return bytes;
 }
 
-// Whether factors of a recovery pay on the host in shards of so many bytes; 0: of some length.
-// Outputs are rebuilt by those of encoding and a small matrix, of as many columns as parity stands
-// in for data. All data from as much parity is encoding the other way round.
+// Whether a recovery's factors pay on the host for shards of this many bytes; 0: for any length.
+// Outputs are rebuilt with the factors of encoding and a small matrix, which has a column per
+// parity shard that stands in for data. Rebuilding all data from as much parity is encoding in
+// reverse.
 static bool factors_pay(const weft_code *code, size_t outputs, size_t stand_ins, size_t bytes) {
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
   const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
   return encode && weft_host_steps_pay(code->ctx->host->host, outputs, k, bytes, encode, entries);
 }
 
-// Of the inputs of stripes for which factors would be taken.
+// Returns the input bytes of the stripes that would use factors.
 static size_t bytes_by_factors(const weft_code *code, size_t outputs, size_t stand_ins,
                                const weft_stripe *stripes, size_t count) {
   size_t bytes = 0;
@@ -59,8 +60,8 @@ static size_t bytes_by_factors(const weft_code *code, size_t outputs, size_t sta
   return bytes;
 }
 
-// Such bytes that repay factors; SIZE_MAX: they would hardly pay. `ids`: inputs, then outputs;
-// NULL: not known, and then at least so many bytes.
+// Returns how many of these bytes repay making factors; SIZE_MAX: they hardly ever pay. `ids`:
+// inputs, then outputs; NULL: unknown, and the result is a lower bound.
 static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins,
                             const uint8_t *ids) {
   const size_t k = code->k;
@@ -70,8 +71,8 @@ static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_
   return (soon ? DETOURS_REPAY / outputs : FACTORS_REPAY * k) * weft_pool_threads(code->ctx->pool);
 }
 
-// Bytes read on a device that make factors worth having: kernels are compiled for them, which
-// takes far longer than making them.
+// Returns how many bytes read on a device repay factors: kernels are compiled for them, which takes
+// far longer than making the factors.
 static size_t device_factors_after(const weft_code *code, size_t outputs) {
   const size_t compile_after = code->ctx->compile_after;
   if (!code->ctx->device || outputs * code->k < WEFT_FACTORS_LEAST)
@@ -94,10 +95,10 @@ static weft_status make_host_factors(const weft_plan *plan, weft_factors **out) 
   return status;
 }
 
-// WEFT_E_UNSUPPORTED: none that pay.
+// Makes the plan's factors. WEFT_E_UNSUPPORTED: none pay.
 static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
   const weft_code *code = plan->code;
-  if (code->ctx->device) // compiling takes far longer than looking for the best once more
+  if (code->ctx->device) // compiling takes far longer than searching for the best layout again
     return weft_transform_new(&code->generator, plan->ids, plan->ids + plan->inputs, plan->outputs,
                               &weft_transform_for_device, NULL, out);
   WEFT_TRY(make_host_factors(plan, out));
@@ -115,7 +116,7 @@ static weft_status give_factors(weft_plan *plan) {
   return WEFT_OK;
 }
 
-// Where there is no memory for an improvement, the plan goes on as it is, and tries again.
+// Without memory for an improvement, the plan stays as it is, and a later call tries again.
 static void improve(weft_plan *plan, weft_improvement *i, weft_status (*give)(weft_plan *plan)) {
   if (give(plan) == WEFT_E_NOMEM)
     atomic_flag_clear(&i->begun);
@@ -124,7 +125,7 @@ static void improve(weft_plan *plan, weft_improvement *i, weft_status (*give)(we
 static void work(weft_plan *plan, weft_improvement *i, size_t bytes,
                  weft_status (*give)(weft_plan *plan)) {
   if (i->after != SIZE_MAX && atomic_fetch_add(&i->worked, bytes) + bytes >= i->after &&
-      !atomic_flag_test_and_set(&i->begun)) // else another thread is at it, or was
+      !atomic_flag_test_and_set(&i->begun)) // otherwise a thread is doing it, or has done it
     improve(plan, i, give);
 }
 
@@ -137,7 +138,7 @@ void weft_plan_repay(weft_plan *plan, const weft_stripe *stripes, size_t count) 
          bytes_by_factors(code, plan->outputs, plan->stand_ins, stripes, count), give_factors);
 }
 
-// Makes now what would be made once it is repaid.
+// Makes the improvement now, without waiting for it to be repaid.
 static void improve_now(weft_plan *plan, weft_improvement *i,
                         weft_status (*give)(weft_plan *plan)) {
   if (i->after != SIZE_MAX && !atomic_flag_test_and_set(&i->begun))
@@ -194,19 +195,19 @@ static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const
   return WEFT_OK;
 }
 
-// The struct, the ids and the matrix, one behind the other.
+// Returns the bytes of the struct, the ids and the matrix, which follow each other.
 static size_t plan_bytes(size_t input_count, size_t output_count) {
   return sizeof(weft_plan) + input_count + output_count + output_count * input_count;
 }
 
 static void begin_improvement(weft_improvement *i) {
   atomic_init(&i->worked, 0);
-  atomic_flag_clear_explicit(&i->begun, memory_order_relaxed); // else an instruction with a lock
+  atomic_flag_clear_explicit(&i->begun, memory_order_relaxed); // avoids a locked instruction
   i->after = SIZE_MAX;
 }
 
-// Member by member: compilers clear a struct of this size by an instruction that takes longer to
-// start than a small recovery has to spare.
+// Initialises a plan, member by member: compilers clear a struct of this size with an instruction
+// whose start-up time a small recovery cannot afford.
 static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t output_count,
                   uint8_t *ids, uint8_t *matrix) {
   plan->code = code;
@@ -279,7 +280,7 @@ weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits) {
 
 bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order) {
   if (!stripe->shards || !stripe->bytes || !plan->outputs)
-    return true; // evenly apart, or untouched
+    return true; // evenly spaced, or not accessed
   const size_t each = plan->inputs + plan->outputs;
   bool all = true;
   if (in_order || plan->in_order)

@@ -16,7 +16,8 @@ weft_status weft_plan_cache_begin(weft_plan_cache *cache, weft_ctx *ctx) {
   return pthread_mutex_init(&cache->lock, NULL) == 0 ? WEFT_OK : WEFT_E_THREAD;
 }
 
-// Buckets for `capacity` places: a power of two, mostly with one place each.
+// Returns the number of buckets for `capacity` places: a power of two, so most buckets hold at most
+// one.
 static size_t bucket_count(size_t capacity) {
   size_t buckets = 1;
   while (buckets < capacity)
@@ -68,14 +69,15 @@ static bool is_key(const weft_plan_cache *cache, size_t place, const weft_loss *
   return true;
 }
 
-// Takes a place out of the ring, in which the oldest comes after the end and the newest before it.
+// Unlinks a place from the LRU ring, whose head is followed by the oldest place and preceded by the
+// newest.
 static void take_out(weft_plan_cache *cache, uint32_t at) {
   const weft_cached_plan *const place = &cache->places[at];
   cache->places[place->newer].older = place->older;
   cache->places[place->older].newer = place->newer;
 }
 
-// Puts it there as the newest.
+// Links a place into the ring as the newest.
 static void put_in(weft_plan_cache *cache, uint32_t at) {
   weft_cached_plan *const end = &cache->places[cache->capacity];
   cache->places[at].newer = (uint32_t)cache->capacity;
@@ -84,14 +86,14 @@ static void put_in(weft_plan_cache *cache, uint32_t at) {
   end->older = at;
 }
 
-// Held for the caller, or NULL. Under the lock.
+// Returns the plan, held for the caller, or NULL. Lock held.
 static weft_plan *look_up(weft_plan_cache *cache, const weft_loss *loss, uint64_t hash) {
   for (uint32_t at = cache->buckets[hash & cache->mask]; at != NO_PLACE;
        at = cache->places[at].next) {
     weft_cached_plan *const place = &cache->places[at];
     if (place->hash != hash || !is_key(cache, at, loss))
       continue;
-    if (place->newer != cache->capacity) { // else it is the newest already
+    if (place->newer != cache->capacity) { // otherwise it is already the newest
       take_out(cache, at);
       put_in(cache, at);
     }
@@ -110,7 +112,7 @@ weft_plan *weft_plan_cache_find(weft_plan_cache *cache, const weft_loss *loss) {
   return plan;
 }
 
-// A free place; else the least recently used one, taken out of ring and bucket.
+// Returns a free place, or evicts the least recently used one from its ring and bucket.
 static uint32_t make_room(weft_plan_cache *cache) {
   if (cache->filled < cache->capacity)
     return (uint32_t)cache->filled++;
@@ -123,7 +125,7 @@ static uint32_t make_room(weft_plan_cache *cache) {
   return oldest;
 }
 
-// Gives the plan that made room, or NULL. Under the lock.
+// Adds the plan and returns the evicted one, or NULL. Lock held.
 static weft_plan *put(weft_plan_cache *cache, const weft_loss *loss, uint64_t hash,
                       weft_plan *plan) {
   const size_t words = cache->words;

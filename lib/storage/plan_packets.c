@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-// Bytes read for each one in the bit matrix, as measured.
+// Bytes read per one in the bit matrix, as measured.
 enum { REDUCE_REPAYS = 4096, COMPILE_REPAYS = 2048 };
 
-// The bit matrix of a plan, expanded for as long as it takes to make something of it.
+// The bit matrix of a plan, expanded only while something is built from it.
 typedef struct bit_matrix {
   size_t rows, columns;
   uint8_t *bits; // (rows, columns)
@@ -34,7 +34,7 @@ static const weft_host_kernel *kernel_of(const weft_plan *plan) {
   return plan->code->ctx->host->host;
 }
 
-// Whether machine code would be quicker than what the plan begins with, and may be made.
+// Whether machine code would be faster than the plan's initial form, and is allowed.
 static bool compiles(const weft_plan *plan, const bit_matrix *m) {
   const weft_code *code = plan->code;
   const weft_host_kernel *kernel = kernel_of(plan);
@@ -44,12 +44,12 @@ static bool compiles(const weft_plan *plan, const bit_matrix *m) {
   return !plan->blocks || !kernel->compile_most || ones(m) * m->columns <= kernel->compile_most;
 }
 
-// Adds the first `shards` outputs' rows but those of the last to the last one's; once more undoes
-// it.
+// Adds the rows of the first `shards` - 1 output shards to those of the last one; doing it again
+// undoes it.
 static void fold(const bit_matrix *m, size_t shards, size_t w) {
   const size_t all = w * m->columns;
   uint8_t *const last = m->bits + (shards - 1) * all;
-  for (size_t s = 0; s + 1 < shards; s++) // no division for each bit: plans are made in calls
+  for (size_t s = 0; s + 1 < shards; s++) // no division per bit: plans are made inside calls
     for (size_t i = 0; i < all; i++)
       last[i] ^= m->bits[s * all + i];
 }
@@ -59,9 +59,9 @@ static size_t ones_of_shard(const bit_matrix *m, size_t shard, size_t w) {
   return ones(&rows);
 }
 
-// Where a parity shard is the sum of all data, as that of cauchy_good is, and read, data that is
-// lost adds up to the sum of what is read: the last of such outputs takes less by way of the
-// others. Folds its rows and answers how many outputs these are, or 0.
+// If a parity shard that is the sum of all data, as cauchy_good has, is read, then the lost data
+// shards add up to a sum of inputs: the last of these outputs is then cheaper to compute from the
+// others. Folds its rows and returns the number of such outputs, or 0 if it does not pay.
 static size_t fold_data(const weft_plan *plan, const bit_matrix *m) {
   const size_t k = plan->code->k, w = plan->code->w;
   size_t data = 0;
@@ -77,7 +77,8 @@ static size_t fold_data(const weft_plan *plan, const bit_matrix *m) {
   return 0;
 }
 
-// The same matrix with columns for outputs that the last of the first `folded` shards adds.
+// Builds the same matrix with extra columns for the outputs that the last of the first `folded`
+// shards adds.
 static weft_status widen(const weft_plan *plan, const bit_matrix *m, size_t folded,
                          bit_matrix *out) {
   const size_t w = plan->code->w, again = (folded - 1) * w;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan of a CRS code works with on the host. It begins with what is cheap to make, blocks of
-// bits or a program without shared sums, and is improved once it has worked enough to repay that:
-// to machine code, where the row compiles and the process may, else to a program of shared sums.
+// How a CRS plan computes on the host. It starts with a form that is cheap to build: bit blocks or
+// an XOR program without shared sums. Once the plan has done enough work to repay a better form, it
+// is upgraded: to machine code, where the row can compile and the process may, otherwise to a
+// program with shared sums.
 #ifndef WEFT_LIB_STORAGE_PLAN_PACKETS_H
 #define WEFT_LIB_STORAGE_PLAN_PACKETS_H
 
@@ -11,12 +12,14 @@
 void weft_plan_packets_init(weft_plan *plan);
 void weft_plan_packets_free(weft_plan *plan);
 
-// *after: bytes read that repay improving it; SIZE_MAX: nothing is better. Errors: WEFT_E_NOMEM.
+// Sets *after to how many bytes must be read before improving the plan pays, or to SIZE_MAX if
+// there is nothing better. Errors: WEFT_E_NOMEM.
 weft_status weft_plan_packets_begin(weft_plan *plan, size_t *after);
-// Once, by one thread; others go on meanwhile. Errors: WEFT_E_NOMEM, which may be tried again.
+// Improves the plan. Called once, by one thread, while others keep using the plan. Errors:
+// WEFT_E_NOMEM, after which it may be tried again.
 weft_status weft_plan_packets_improve(weft_plan *plan);
 bool weft_plan_packets_improved(const weft_plan *plan);
 
-weft_packet_product weft_plan_packets_product(const weft_plan *plan); // of the best there is now
+weft_packet_product weft_plan_packets_product(const weft_plan *plan); // in its best form so far
 
 #endif

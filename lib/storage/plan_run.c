@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans run on stripes in host memory: a product for each, so many in one call of the kernels.
+// Runs plans on stripes in host memory: one product per stripe, a batch of them per kernel call.
 #include <string.h>
 
 #include "kernels/pool.h"
@@ -9,16 +9,16 @@
 
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
-  BATCH = 32,                     // stripes that one call of the kernels takes
-  TAIL_SHARED = 1 << 20           // bytes of all shards that are work enough for all threads
+  BATCH = 32,                     // stripes per kernel call
+  TAIL_SHARED = 1 << 20           // bytes of all shards that occupy all threads
 };
 
-// Pointers of a batch of stripes: stripe s has its inputs at pointer[s * (k + r)], then outputs.
+// A batch of stripes: stripe s has its inputs from pointer[s * (k + r)] on, then its outputs.
 typedef struct batch {
   uint8_t *pointer[POINTERS];
   const weft_stripe *stripes;
   size_t count;
-  bool far; // packets are in no near cache, however few these are
+  bool far; // packets are in no near cache, however few
   weft_pool *pool;
 } batch;
 
@@ -65,8 +65,8 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
   return row->gemm(row, &exec, gemms, b->count);
 }
 
-// One stripe of a byte code whose shards the caller has in the plan's order: short ones would
-// notice copies of the pointers.
+// Runs one stripe of a byte code whose shards the caller lists in the plan's order: for short
+// shards, copying the pointers would be noticeable.
 static weft_status multiply_in_place(weft_plan *plan, const weft_stripe *stripe, weft_pool *pool) {
   const weft_ctx *ctx = plan->code->ctx;
   const weft_gemm gemm =
@@ -76,20 +76,20 @@ static weft_status multiply_in_place(weft_plan *plan, const weft_stripe *stripe,
   return ctx->host->gemm(ctx->host, &exec, &gemm, 1);
 }
 
-// The product to run now.
+// Returns the product in its current form, improving it first if that is repaid.
 static weft_packet_product product_for(weft_plan *plan, const batch *b) {
   if (!weft_plan_packets_improved(plan))
     weft_plan_repay(plan, b->stripes, b->count);
   return weft_plan_packets_product(plan);
 }
 
-// The groups of a batch that are not whole. Each worker takes the next stripe.
+// The partial last groups of a batch's stripes. Each worker takes the next stripe.
 typedef struct tails {
   const weft_plan *plan;
   const weft_packet_product *product;
   const batch *b;
-  weft_exec exec;      // of each product
-  uint8_t *copies;     // for each worker inputs, then outputs, a unit each
+  weft_exec exec;      // for each product
+  uint8_t *copies;     // per worker: inputs, then outputs, one unit each
   atomic_size_t taken; // stripes
   atomic_int status;   // of one that failed, or WEFT_OK
 } tails;
@@ -98,7 +98,7 @@ static size_t tail_bytes(const weft_plan *plan) {
   return (plan->inputs + plan->outputs) * weft_code_unit_bytes(plan->code);
 }
 
-// On copies padded with zeros.
+// Computes a stripe's last group on copies padded with zeros.
 static weft_status run_tail(const tails *t, size_t s, uint8_t *copies) {
   const weft_plan *plan = t->plan;
   const batch *b = t->b;
@@ -110,7 +110,7 @@ static weft_status run_tail(const tails *t, size_t s, uint8_t *copies) {
     pointer[i] = copies + i * unit;
     if (i >= plan->inputs)
       continue;
-    const size_t held = plan->ids[i] < code->k ? tail : unit; // parity shards are whole
+    const size_t held = plan->ids[i] < code->k ? tail : unit; // parity shards are whole units
     memcpy(pointer[i], inputs_of(plan, b, s)[i] + done, held);
     memset(pointer[i] + held, 0, unit - held);
   }
@@ -138,8 +138,8 @@ static void take_tails(void *user, size_t worker) {
     atomic_store_explicit(&t->status, status, memory_order_relaxed);
 }
 
-// By a thread each. Threads share each of those that are fewer than threads, or long, or more than
-// there is memory for.
+// Computes the tails, one thread each. If there are fewer tails than threads, or they are long, or
+// memory is short, all threads share each tail.
 static weft_status run_tails(const weft_plan *plan, const weft_packet_product *product,
                              const batch *b, size_t count) {
   const weft_ctx *ctx = plan->code->ctx;

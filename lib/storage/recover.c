@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recovery by what is lost: which shards to read, and which plan to use.
+// Recovers lost shards: decides which shards to read, and which plan to use.
 #include <string.h>
 
 #include "lib/storage/code.h"
 
-// A list of shards as bits, in both sets.
+// Writes a list of shards as bits, to both sets.
 static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count,
                         weft_shard_set *set, weft_shard_set *copy) {
   const size_t n = code->k + code->m;
@@ -26,7 +26,7 @@ static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count,
   return WEFT_OK;
 }
 
-// WEFT_E_SINGULAR only where the number of losses says so.
+// Returns WEFT_E_SINGULAR only if there are too many losses.
 static weft_status read_loss(const weft_code *code, const weft_erasures *e, weft_loss *out) {
   if (!e || (e->lost_count && !e->lost))
     return WEFT_E_ARGUMENT;
@@ -40,14 +40,14 @@ static weft_status read_loss(const weft_code *code, const weft_erasures *e, weft
   return code->mds && e->lost_count > code->m ? WEFT_E_SINGULAR : WEFT_OK;
 }
 
-// The first `count` shards whose bits, each exclusive-or `flip`, are set.
+// Lists the first `count` shards whose bits, XORed with `flip`, are set.
 static void list(const weft_shard_set *set, uint64_t flip, size_t count, uint8_t *ids) {
   for (size_t t = 0, found = 0; found < count; t++)
     for (uint64_t left = set->word[t] ^ flip; left && found < count; left &= left - 1)
       ids[found++] = (uint8_t)(64 * t + (size_t)__builtin_ctzll(left));
 }
 
-// Reads what is needed of all that is there, where the matrix is the user's own.
+// For a user's own matrix: chooses as inputs those present shards that the outputs need.
 static weft_status choose_inputs(const weft_code *code, const weft_shard_set *lost,
                                  weft_plan_request *q) {
   uint8_t present[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS];
@@ -73,8 +73,8 @@ static weft_status choose_inputs(const weft_code *code, const weft_shard_set *lo
   return status;
 }
 
-// Reads all data shards that are there, then the first parity shards. Outputs are in order of the
-// ids, so that one loss has one plan.
+// Reads all present data shards, then the first present parity shards. Outputs are sorted by id, so
+// that each loss has one plan.
 static weft_status make_request(const weft_code *code, const weft_loss *loss,
                                 weft_plan_request *out) {
   const size_t k = code->k;
@@ -101,7 +101,7 @@ weft_status weft_code_check_erasures(const weft_code *code, const weft_erasures 
   return make_request(code, &loss, &q);
 }
 
-// Held for the caller; kept where plans are.
+// Makes a plan, held for the caller, and caches it if plans are cached.
 static weft_status make_plan(weft_code *code, const weft_loss *loss, const weft_plan_request *q,
                              weft_plan **out) {
   WEFT_TRY(weft_plan_make(code, q->ids, q->inputs, q->ids + q->inputs, q->outputs, false, out));
@@ -117,7 +117,8 @@ static weft_status run(weft_plan *plan, const weft_stripe *stripes, size_t count
   return status;
 }
 
-// Whether the host row rebuilds by itself what is lost, and soon.
+// Whether the host row should compute the recovery matrix itself: it can, and the job is small or
+// has no factors that would be faster.
 static bool rebuilds(const weft_code *code, const weft_loss *loss, const weft_stripe *stripes,
                      size_t count) {
   if (!code->rebuilds || !weft_code_has_factors(code))
@@ -131,7 +132,7 @@ static void count_unkept(weft_code *code) {
   atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
 }
 
-// By a plan that is made for it.
+// Recovers with a newly made plan.
 static weft_status recover_anew(weft_code *code, const weft_loss *loss, const weft_stripe *stripes,
                                 size_t count, weft_queue *queue) {
   const bool kept = code->cache.capacity;
@@ -176,7 +177,7 @@ weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_p
   return weft_plan_make(code, q.ids, q.inputs, q.ids + q.inputs, q.outputs, true, out);
 }
 
-// How many ways there are to lose 1..losses of n shards, or `most` + 1 if more than that.
+// Counts the ways to lose 1..losses of n shards; returns `most` + 1 if there are more than `most`.
 static size_t count_patterns(size_t n, size_t losses, size_t most) {
   size_t sum = 0, ways = 1;
   for (size_t r = 1; r <= losses; r++) {
@@ -188,7 +189,7 @@ static size_t count_patterns(size_t n, size_t losses, size_t most) {
   return sum;
 }
 
-// Into the cache, unless it is there.
+// Adds the plan for a loss to the cache, unless it is there.
 static weft_status precompute(weft_code *code, const weft_erasures *erasures) {
   weft_loss loss;
   weft_plan_request q;
@@ -215,7 +216,7 @@ weft_status weft_code_precompute(weft_code *code, size_t losses) {
       const weft_erasures erasures = {.lost = lost, .lost_count = lost_count};
       const weft_status status = precompute(code, &erasures);
       if (status == WEFT_E_SINGULAR && !code->mds)
-        continue; // such a loss cannot be made good
+        continue; // this loss cannot be recovered
       WEFT_TRY(status);
     } while (weft_next_subset(lost, lost_count, n));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as values ask for them: a slot has as many users as there are multiples of it, and is
-// copied only when one of several is to change.
+// Emits the steps that values need. A slot counts the values that are multiples of it as its users,
+// and is copied only when one of several users changes.
 #include "lib/storage/step_list.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ void weft_value_give(weft_step_list *list, weft_multiple *value) {
   *value = WEFT_ZERO;
 }
 
-// A slot of the value's own: c times what its slot held.
+// Moves the value to a slot of its own, which holds c times the contents of the old one.
 static void move(weft_step_list *list, weft_multiple *value, uint8_t c) {
   const uint8_t from = value->slot;
   const bool shared = list->users[from] > 1;
@@ -147,7 +147,7 @@ void weft_value_add(weft_step_list *list, weft_multiple *to, weft_multiple from,
   }
 }
 
-// Both have slots of their own and one factor.
+// Gives both values slots of their own and the same factor.
 static void align(weft_step_list *list, weft_multiple *a, weft_multiple *b) {
   if (list->users[a->slot] > 1 && list->users[b->slot] == 1) {
     align(list, b, a);

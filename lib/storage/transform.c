@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity, and any lost shards, are Cauchy-like products of the shards that are read
+// Parity shards, and any lost shards, are Cauchy-like products of the shards that are read
 // (generator_solve.c). Where losses are scattered, transforms of that product share little, and a
-// detour is shorter: what the data that is there gives to the parity shards that are read or
-// wanted, which is encoding; what is left of parity then depends on lost data alone, and a small
-// matrix rebuilds from it, entry by entry.
+// detour is shorter. First encode the data that is present: its contribution to the parity shards
+// that are read or wanted. The rest of those parity shards then depends on lost data alone, and a
+// small matrix rebuilds the lost shards from it, entry by entry.
 #include "lib/storage/transform.h"
 
 #include <string.h>
@@ -19,19 +19,20 @@ const weft_transform_for weft_transform_for_host = {
     .hurried = true,
     .early = true};
 
-// Slots: as many as kernels made for it have room for.
+// slots_most: what generated kernels have room for.
 const weft_transform_for weft_transform_for_device = {
     .slots_most = 29, .prices = {.product = 5, .repeated = 2, .sum = 8}, .together = 8};
 
-// What is read and wanted: data shards, then the parity shards that stand in for others.
+// What is read and wanted. `in` lists data shards and the parity shards that stand in for lost
+// ones.
 typedef struct task {
   const weft_generator *g;
   const uint8_t *in, *out;
   size_t data, stand_ins, outputs;
   uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
-  bool in_order;                   // data shards are read first
+  bool in_order;                   // data shards come first in `in`
   const weft_transform_for *who;
-  uint8_t *layout; // of the transform that is made first
+  uint8_t *layout; // of the first transform (weft_cauchy_ends.layout)
 } task;
 
 typedef struct workshop {
@@ -57,7 +58,7 @@ static void add_target(weft_cauchy_matrix *m, const weft_generator *g, size_t sh
 
 static void clear(weft_cauchy_matrix *m) { m->sources = m->targets = 0; }
 
-// All that is wanted from all that is read.
+// Writes the steps from everything read to everything wanted as one product.
 static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   weft_cauchy_matrix *m = &shop->matrix;
   clear(m);
@@ -69,7 +70,7 @@ static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop
                            &shop->whole);
 }
 
-// The smallest block that has room for so many shards.
+// Returns the size of the smallest block with room for this many shards.
 static size_t block_of(size_t shards) {
   size_t size = 1;
   while (size < shards)
@@ -77,8 +78,8 @@ static size_t block_of(size_t shards) {
   return size;
 }
 
-// Sources of zeros in place of data that is absent, in blocks that have some and are as large as
-// the stand-ins are many.
+// Adds zero sources for absent data, in blocks that have some data; blocks have room for as many
+// shards as there are stand-ins.
 static void fill_blocks(const task *t, weft_cauchy_matrix *m) {
   const weft_generator *g = t->g;
   const size_t size = block_of(t->stand_ins);
@@ -92,7 +93,8 @@ static void fill_blocks(const task *t, weft_cauchy_matrix *m) {
       add_source(m, g, shard, g->scale);
 }
 
-// What data gives to the stand-ins, and to parity shards that are wanted, by output.
+// Computes what the present data contributes to the stand-ins, and to wanted parity shards, by
+// output.
 static bool encode_present(const task *t, weft_cauchy_writer *writer, workshop *shop,
                            weft_multiple *stand_in, weft_multiple *wanted) {
   weft_cauchy_matrix *m = &shop->matrix;
@@ -124,7 +126,7 @@ static uint8_t entry(const weft_generator *g, const weft_cauchy_matrix *m, size_
   return infinite ? scale : weft_gfw_div(&g->field, scale, (uint8_t)(x ^ y));
 }
 
-// Some outputs at a time: what a source gives to them is one product after the other.
+// Processes a few outputs at a time: the products of each source for them are consecutive.
 static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, weft_multiple *stand_in,
                              weft_multiple *wanted, weft_step_list *list) {
   for (size_t first = 0; first < m->targets; first += t->who->together) {
@@ -166,8 +168,8 @@ static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   return !list->failed;
 }
 
-// Whether a product as a whole may be shorter than the detour: losses are nearly blocks, or most of
-// what there is.
+// Whether a single product may be shorter than the detour: losses nearly fill blocks, or are most
+// of the data.
 static bool may_be_whole(const weft_generator *g, const uint8_t *in, size_t data) {
   enum { Block = 4 };
   uint8_t there[WEFT_POINTS / Block] = {0}, all[WEFT_POINTS / Block] = {0};
@@ -181,7 +183,7 @@ static bool may_be_whole(const weft_generator *g, const uint8_t *in, size_t data
   return broken <= 2 || 2 * data <= g->k - data;
 }
 
-// The detour first: it is nearly always shorter, so that the other is soon seen to be longer.
+// Tries the detour first: it is nearly always shorter, so the other way is soon seen to be longer.
 static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
                           weft_factors **out) {
   const weft_step_list *best = NULL;
@@ -200,7 +202,7 @@ static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *s
   return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
 }
 
-// False: data shards are not read before the others.
+// Counts the data shards in `in`; returns false if they do not all come before the others.
 static bool count_data(const weft_generator *g, const uint8_t *in, size_t *data) {
   bool in_order = true;
   *data = 0;
@@ -245,8 +247,8 @@ weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const
   return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .who = who}, memory, factors);
 }
 
-// Where parity shards have scales of their own, encoding multiplies by them, and steps of a
-// recovery have the small matrix do so.
+// Whether all parity shards have the same finite scale. If not, encoding multiplies by their
+// scales, while the steps of a recovery fold these into the small matrix.
 static bool has_even_parity(const weft_generator *g) {
   return g->by_points && g->infinite == WEFT_SHARDS_MAX && g->m &&
          memcmp(g->scale + g->k, g->scale + g->k + 1, g->m - 1) == 0;
@@ -285,7 +287,8 @@ weft_status weft_transform_by_encoding(const weft_generator *g, const weft_facto
       source[sources++] = (uint8_t)(in[c] - k);
       added[in[c] - k] = (uint16_t)c;
     }
-  // What stand-ins give to lost shards they give with what encoding makes of data that is there.
+  // Lost parity shards need both what encoding makes of the present data and what the stand-ins
+  // contribute.
   for (size_t r = 0; r < count; r++) {
     plus[r] = out[r] < k ? WEFT_NO_ROW : (uint16_t)(out[r] - k);
     memcpy(a + r * sources, matrix + r * k + data, sources);

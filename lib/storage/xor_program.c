@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds XOR programs: common pairs, then fusion, then order and slots.
+// Builds XOR programs: finds common pairs, fuses, then orders steps and assigns slots.
 #include "lib/storage/xor_program.h"
 
 #include <string.h>
 
 #define SUMS_MAX 4096u // intermediate sums; packet numbers stay below 2^16
 
-// What counting common pairs may cost, in words looked at; a fraction of a second.
+// Most words that counting common pairs may look at; a fraction of a second.
 #define PAIR_BUDGET ((size_t)1 << 27)
 
-// An intermediate sum that n packets make and u steps read takes n + 1 + u packet accesses and one
-// more step; without it there are u * n.
+// An intermediate sum of n packets that u steps read costs n + 1 + u packet accesses and one more
+// step; without it the readers make u * n accesses.
 #define STEP_COST 1u
 
 typedef struct builder {
   const weft_allocator *allocator;
-  size_t inputs; // with outputs that are added again, whose numbers follow those of the inputs
+  size_t inputs; // including outputs that may be added, numbered after the inputs
   size_t outputs;
   size_t sums;      // made so far
   size_t columns;   // inputs + sums
-  size_t row_words; // of a column's set of outputs
+  size_t row_words; // words of a column's set of outputs
   uint64_t *column; // (inputs + SUMS_MAX, row_words): outputs that contain this packet
-  uint16_t *bound;  // (inputs + SUMS_MAX): at least the outputs shared with any earlier column
+  uint16_t *bound;  // (inputs + SUMS_MAX): upper bound on outputs shared with any earlier column
   uint16_t *partner;
-  uint16_t (*pair)[2]; // (SUMS_MAX): what each sum is made of
+  uint16_t (*pair)[2]; // (SUMS_MAX): the two packets of each sum
 
   size_t nodes;      // sums, then outputs
-  size_t node_words; // of a node's set of columns
+  size_t node_words; // words of a node's set of columns
   uint64_t *node;    // (nodes, node_words): packets that a node adds up
 } builder;
 
@@ -60,7 +60,7 @@ static unsigned shared(const builder *b, size_t x, size_t y) {
   return ones;
 }
 
-// Looks for the earlier column that shares most outputs with column c.
+// Finds the earlier column that shares the most outputs with column c.
 static void find_partner(builder *b, size_t c) {
   b->bound[c] = 0;
   b->partner[c] = 0;
@@ -73,7 +73,8 @@ static void find_partner(builder *b, size_t c) {
   }
 }
 
-// Sharing only shrinks, so a bound that its partner still meets is the true maximum.
+// Finds the column of the best pair, within the budget. Sharing only shrinks, so a bound that its
+// partner still reaches is the true maximum.
 static bool best_pair(builder *b, size_t *x, size_t *budget) {
   for (;;) {
     size_t best = 0;
@@ -129,8 +130,8 @@ static void nodes_from_columns(builder *b) {
         put(node_set(b, b->sums + r), c);
 }
 
-// Puts a sum back into its readers where that is no dearer. Later sums go first, so that what
-// remains of a chain is judged as it will be.
+// Inlines a sum into its readers where that is not dearer. Later sums go first, so that the rest of
+// a chain is judged in its final form.
 static void fuse(builder *b) {
   for (size_t s = b->sums; s-- > 0;) {
     const size_t column = b->inputs + s;
@@ -161,11 +162,11 @@ typedef struct emitter {
   const builder *b;
   weft_xor_program *program;
   uint16_t *where;   // (sums): packet number, once made
-  uint16_t *readers; // (sums): steps still to come
+  uint16_t *readers; // (sums): readers still to be emitted
   uint16_t *stack;   // (nodes)
-  uint16_t *unused;  // (sums): slots to take again, last in first out
+  uint16_t *unused;  // (sums): free slots, last in first out
   size_t unused_count;
-  uint16_t *target; // (sums): the output that is just this sum, or NOWHERE
+  uint16_t *target; // (sums): the output that equals this sum, or NOWHERE
 } emitter;
 
 static uint16_t take_slot(emitter *e) {
@@ -191,7 +192,7 @@ static void emit(emitter *e, size_t node, uint16_t target) {
   }
 }
 
-// A sum that `node` needs and that is not made yet, or NOWHERE.
+// Returns a sum that `node` needs and that has not been emitted, or NOWHERE.
 static uint16_t missing_sum(const emitter *e, size_t node) {
   for (size_t s = 0; s < e->b->sums; s++)
     if (e->where[s] == NOWHERE && has(node_set(e->b, node), e->b->inputs + s))
@@ -213,7 +214,7 @@ static void emit_with_sums(emitter *e, size_t node, uint16_t target) {
       emit(e, node, target);
       continue;
     }
-    // The slot is taken before the sources' are given back: a step never reads its target.
+    // The slot is taken before the sources' slots are freed: a step never reads its target.
     e->where[top] = e->target[top] != NOWHERE ? e->target[top] : take_slot(e);
     emit(e, top, e->where[top]);
   }
@@ -227,7 +228,7 @@ static void emit_all(emitter *e) {
     for (size_t n = s + 1; n < b->nodes; n++)
       e->readers[s] = (uint16_t)(e->readers[s] + has(node_set(b, n), b->inputs + s));
   }
-  for (size_t r = 0; r < b->outputs; r++) { // outputs that are one sum are its place
+  for (size_t r = 0; r < b->outputs; r++) { // a sum that an output consists of is computed in place
     const uint64_t *set = node_set(b, b->sums + r);
     if (set_size(set, b->node_words) != 1)
       continue;
@@ -244,7 +245,7 @@ static void emit_all(emitter *e) {
     if (own == b->sums)
       emit_with_sums(e, b->sums + r, place);
     else if (e->where[own] == NOWHERE) {
-      e->readers[own]--; // the output's own step falls away
+      e->readers[own]--; // the output needs no step of its own
       emit_with_sums(e, own, place);
       e->where[own] = place;
     } else {

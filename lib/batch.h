@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What encoder, decoder and recoder ask of a weft_batch.
+// Accessors and checks of a weft_batch, for encoder, decoder and recoder.
 #ifndef WEFT_LIB_BATCH_H
 #define WEFT_LIB_BATCH_H
 
@@ -7,7 +7,7 @@
 #include "lib/ctx.h"
 #include "weft/rlnc.h"
 
-// The payloads from packet `first` on, as rows of a product.
+// Returns the payloads from packet `first` on, as rows of a product.
 static inline weft_rows weft_batch_rows(const weft_batch *batch, size_t first) {
   return (weft_rows){.base = batch->payload ? batch->payload + first * batch->payload_stride : NULL,
                      .stride = batch->payload_stride,
@@ -15,14 +15,14 @@ static inline weft_rows weft_batch_rows(const weft_batch *batch, size_t first) {
                      .mem = batch->mem};
 }
 
-// Where payload i lies, if the CPU can read it there.
+// Returns payload i, or NULL if the CPU cannot read it.
 static inline const uint8_t *weft_batch_payload(const weft_batch *batch, size_t i) {
   if (batch->mem == WEFT_MEM_DEVICE)
     return NULL;
   return batch->payload_rows ? batch->payload_rows[i] : batch->payload + i * batch->payload_stride;
 }
 
-// Where vector i lies, likewise.
+// Returns vector i, likewise.
 static inline const uint8_t *weft_batch_vector(const weft_batch *batch, size_t i) {
   return batch->coefficients_mem == WEFT_MEM_DEVICE
              ? NULL
@@ -41,7 +41,7 @@ static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
   return weft_mem_check(batch->mem, has_device);
 }
 
-// Coefficients that one row or several can hold.
+// Checks that the coefficients' memory can hold the batch's rows.
 static inline weft_status
 weft_batch_check_coefficients(const weft_batch *batch, const weft_segment_id *id, bool has_device) {
   if (!batch->coefficients || (batch->count > 1 && batch->coefficients_stride < id->blocks))
@@ -49,7 +49,8 @@ weft_batch_check_coefficients(const weft_batch *batch, const weft_segment_id *id
   return weft_mem_check(batch->coefficients_mem, has_device);
 }
 
-// A batch of one whose coefficients and payload lie where a VECTOR datagram has them.
+// Returns a batch of one packet whose coefficients and payload are at their places in a VECTOR
+// datagram.
 static inline weft_batch weft_batch_in_datagram(const weft_segment_id *id, weft_packet *packet,
                                                 uint8_t *datagram) {
   uint8_t *coefficients = datagram + WEFT_WIRE_HEADER_BYTES;
@@ -61,7 +62,8 @@ static inline weft_batch weft_batch_in_datagram(const weft_segment_id *id, weft_
                       .payload_stride = id->block_bytes};
 }
 
-// Says of each packet, where the caller wants that, that its vector and payload are the batch's.
+// Fills in the packet descriptions, if the caller wants them: each packet's vector and payload are
+// the batch's.
 static inline void weft_batch_describe_vectors(const weft_batch *batch, const weft_segment_id *id) {
   for (size_t i = 0; batch->packets && i < batch->count; i++) {
     weft_packet *packet = &batch->packets[i]; // member by member: see set_product in recoder.c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Big-endian numbers, as all formats of weft have them.
+// Big-endian numbers, as used by all of weft's formats.
 #ifndef WEFT_LIB_BIG_ENDIAN_H
 #define WEFT_LIB_BIG_ENDIAN_H
 

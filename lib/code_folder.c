@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file for each kernel, named by the hash of what it is for, with a hash of the code before it: a
-// file that is cut off or damaged counts as missing. Files appear whole (a temporary file, then
-// rename), so that programs may share the folder. Whoever can write to it can run code on the GPU.
+// One file per kernel, named by the hash of the machine and the source it was compiled for, with a
+// hash of the code in front of the code: a truncated or damaged file counts as missing. Files
+// appear atomically (a temporary file, then rename), so several programs may share the folder.
+// Anyone who can write to it can run code on the GPU.
 #define _POSIX_C_SOURCE 200809L
 #include "lib/code_folder.h"
 
@@ -98,7 +99,7 @@ static weft_status load(void *user, const weft_allocator *allocator, const char 
     return WEFT_OK;
   const weft_status status = read_code(file, allocator, code, code_bytes);
   fclose(file);
-  return status == WEFT_E_NOMEM ? status : WEFT_OK; // what cannot be read is not there
+  return status == WEFT_E_NOMEM ? status : WEFT_OK; // an unreadable file counts as missing
 }
 
 static bool write_code(FILE *file, const void *code, size_t code_bytes) {
@@ -109,7 +110,7 @@ static bool write_code(FILE *file, const void *code, size_t code_bytes) {
          fwrite(code, 1, code_bytes, file) == code_bytes && fflush(file) == 0;
 }
 
-// A failure costs a compile next time, no more.
+// Failures are ignored: they only cost another compilation later.
 static void save(void *user, const char *machine, const char *source, const void *code,
                  size_t code_bytes) {
   const weft_code_folder *folder = user;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of compiled kernels, as a weft_code_store.
+// A weft_code_store that keeps compiled GPU kernels as files in a folder.
 #ifndef WEFT_LIB_CODE_FOLDER_H
 #define WEFT_LIB_CODE_FOLDER_H
 

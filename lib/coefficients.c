@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a seed to coefficients: the keystream of libsodium's randombytes_buf_deterministic under a
-// key made of stream, segment and seed, read as 16-bit numbers (docs/wire.md).
+// Expands a seed into coefficients: the keystream of libsodium's randombytes_buf_deterministic,
+// under a key made of stream, segment and seed, read as 16-bit numbers (docs/wire.md).
 #include "lib/coefficients.h"
 
 #include <sodium.h>
@@ -30,8 +30,8 @@ void weft_coefficients_dense(const weft_segment_id *id, uint64_t seed, uint8_t *
     out[i] = nonzero(u16_le(stream + 2 * i));
 }
 
-// Each coefficient takes a number, and each that is not zero another one. The keystream is as long
-// as nearly all need it, and made anew as long as it can be for the others.
+// Each coefficient consumes one 16-bit number, each nonzero one a second. The first keystream is
+// long enough for nearly all seeds; the others generate it again at its maximum length.
 void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t density_q16,
                               uint8_t *out) {
   uint8_t stream[4 * WEFT_MAX_BLOCKS];
@@ -64,8 +64,8 @@ void weft_coefficients_named(const weft_packet *packet, uint8_t *out) {
   }
 }
 
-// Up to the first hit each coefficient takes one number, so the first n numbers tell; nearly always
-// one block of the keystream does.
+// Until the first nonzero coefficient each one consumes a single number, so the first n numbers
+// decide; nearly always one block of keystream is enough.
 bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uint16_t density_q16) {
   enum { KEYSTREAM_BLOCK = 32 }; // numbers
   uint8_t stream[2 * WEFT_MAX_BLOCKS];
@@ -81,7 +81,7 @@ bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uin
 }
 
 bool weft_all_zero(const uint8_t *bytes, size_t count) {
-  if (count > 0 && bytes[0] != 0) // as nearly all vectors begin
+  if (count > 0 && bytes[0] != 0) // the case of nearly all vectors
     return false;
   uint8_t any = 0;
   for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: the choice of a backend row, its threads, its device and its memory.
+// Contexts: select a backend row, and own its threads, device and memory.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <sodium.h>
@@ -17,7 +17,7 @@ const char *weft_version(void) {
   return TEXT(WEFT_VERSION_MAJOR) "." TEXT(WEFT_VERSION_MINOR) "." TEXT(WEFT_VERSION_PATCH);
 }
 
-// --- memory of the C library ---
+// --- memory from the C library ---
 
 static void *c_alloc(void *user, size_t bytes, size_t align) {
   (void)user;
@@ -34,15 +34,15 @@ static void c_free(void *user, void *memory) {
 
 static const weft_allocator c_allocator = {.alloc = c_alloc, .free = c_free};
 
-// --- the choice of a row ---
+// --- selecting a row ---
 
-// What the caller or the environment asks for; NULL: nothing.
+// Returns the row that the caller or the environment asks for; NULL: none.
 static const char *wanted_name(const weft_ctx_options *options) {
   const char *name = options->backend ? options->backend : getenv("WEFT_BACKEND");
   return name && name[0] != '\0' ? name : NULL;
 }
 
-// Whether the name is one of a device row's, as far as this build has it.
+// Whether the name is that of a device row in this build.
 static bool names_device(const char *name) {
   if (strcmp(name, "cuda") == 0)
     return true;
@@ -61,7 +61,7 @@ static weft_status select_device_row(weft_ctx *ctx, const char *name, size_t ind
   return weft_backend_select(&machine, WEFT_MEM_DEVICE, forced, &ctx->row);
 }
 
-// Where kernels that the device compiles are kept, and when it does.
+// Sets where kernels compiled for the device are kept, and when it compiles.
 static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *path = options->code_folder ? options->code_folder : getenv("WEFT_CODE_FOLDER");
   if (options->compile_after)
@@ -156,9 +156,9 @@ const char *weft_ctx_backend(const weft_ctx *ctx) { return ctx->row->name; }
 const char *weft_ctx_host_backend(const weft_ctx *ctx) { return ctx->host->name; }
 size_t weft_ctx_threads(const weft_ctx *ctx) { return weft_pool_threads(ctx->pool); }
 
-// --- what there is ---
+// --- what is available ---
 
-// The first device's capability, asked for once: opening a device is slow.
+// The first device's compute capability, queried once: opening a device is slow.
 static pthread_once_t first_device_once = PTHREAD_ONCE_INIT;
 static int first_device_sm;
 

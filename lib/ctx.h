@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of contexts and queues, for the other files of lib/.
+// Internals of contexts and queues, shared by the files of lib/. A "row" here is a backend row
+// (kernels/backend.h).
 #ifndef WEFT_LIB_CTX_H
 #define WEFT_LIB_CTX_H
 
@@ -17,21 +18,21 @@ enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
 struct weft_ctx {
   weft_allocator allocator;
   const weft_backend *row;  // computes what is large
-  const weft_backend *host; // computes what is small; the same as row without a device
+  const weft_backend *host; // computes what is small; equal to `row` without a device
   weft_pool *pool;
-  weft_scratch *scratch; // of the host row's calls
+  weft_scratch *scratch; // for the host row's calls
   weft_partition partition;
   weft_device *device;                  // NULL when row is a host row
-  struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
-  size_t compile_after;                 // as the options have it
+  struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or not at all
+  size_t compile_after;                 // from the options
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;
   void *spare[WEFT_SPARE_STREAMS];
   size_t spares;
 };
 
-// What a call leaves on a queue: called once, on the thread that finds the queue idle (or broken:
-// status is then not WEFT_OK), to hand out results and to free what the work needed.
+// Work that a call leaves on a queue: called once, on the thread that finds the queue idle (or
+// broken: status is then not WEFT_OK), to deliver results and free what the work needed.
 typedef struct weft_deferred {
   struct weft_deferred *next;
   void (*finish)(struct weft_deferred *self, weft_ctx *ctx, weft_status status);
@@ -40,14 +41,14 @@ typedef struct weft_deferred {
 struct weft_queue {
   weft_ctx *ctx;
   void *stream;                  // NULL without a device
-  void *side[WEFT_SIDE_STREAMS]; // made when a call first needs them (weft_queue_side)
+  void *side[WEFT_SIDE_STREAMS]; // created when first needed (weft_queue_side)
   bool foreign;                  // stream is the caller's own
   weft_deferred *deferred;
-  weft_status owed; // of earlier calls' work, which a call that failed has waited for
+  weft_status owed; // failure of earlier work that a failing call waited for
 };
 
-// Waits behind a call that failed. What earlier work has to tell stays owed to the caller, whose
-// next poll or wait gets it.
+// Waits for the queue after a call has failed. A failure of earlier work is kept for the caller,
+// whose next poll or wait returns it.
 void weft_queue_drain(weft_queue *queue);
 
 static inline void *weft_ctx_take(const weft_ctx *ctx, size_t bytes, size_t align) {
@@ -59,21 +60,22 @@ static inline void weft_ctx_give(const weft_ctx *ctx, void *memory) {
     ctx->allocator.free(ctx->allocator.user, memory);
 }
 
-// From one row to the next where rows lie in memory of weft's own: the vectors of a product then
-// cross no line of a cache, which takes a fifth of the time where they do.
+// Returns the stride of rows in weft's own memory: aligned to cache lines, so that a product's
+// vector loads never cross one; crossings cost a fifth of a product's time.
 enum { WEFT_LINE = 64 };
 static inline size_t weft_row_stride(size_t bytes) {
   return (bytes + WEFT_LINE - 1) / WEFT_LINE * WEFT_LINE;
 }
 
-// Memory of a kind that there is, and that can be reached.
+// Checks that the kind of memory exists and that the context can access it.
 static inline weft_status weft_mem_check(weft_mem mem, bool has_device) {
   if (mem == WEFT_MEM_DEVICE)
     return has_device ? WEFT_OK : WEFT_E_UNSUPPORTED;
   return mem == WEFT_MEM_HOST || mem == WEFT_MEM_PINNED ? WEFT_OK : WEFT_E_ARGUMENT;
 }
 
-// How the host row runs; `pool` is NULL for work that one thread does sooner than several.
+// Describes how the host row runs; `pool` is NULL for work that one thread finishes sooner than
+// several.
 static inline weft_exec weft_ctx_host_exec(const weft_ctx *ctx, weft_pool *pool) {
   return (weft_exec){.allocator = &ctx->allocator,
                      .scratch = ctx->scratch,
@@ -81,8 +83,8 @@ static inline weft_exec weft_ctx_host_exec(const weft_ctx *ctx, weft_pool *pool)
                      .partition = ctx->partition};
 }
 
-// A queue of the call's own where the caller gave none: begin, work, end. `end` waits for the work
-// when the queue is the call's own, and runs what it left behind.
+// A call's queue, its own if the caller gave none; used as begin, work, end. weft_call_end waits
+// for the work if the queue is the call's own, and then runs its deferred work.
 typedef struct weft_call {
   weft_queue own;
   weft_queue *queue; // the caller's or &own
@@ -91,19 +93,19 @@ typedef struct weft_call {
 
 weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call);
 weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status);
-// A stream for what goes on beside the queue's own: on the first, results travel while that
-// computes.
+// Returns a stream for work in parallel with the queue's own stream: on the first, results are
+// copied while the queue computes.
 weft_status weft_queue_side(weft_queue *queue, size_t index, void **out);
 // Leaves `deferred` on the call's queue.
 void weft_call_defer(weft_call *call, weft_deferred *deferred);
 
-// Memory that lasts until the call's work is done: PINNED on a device context, since a copy from or
-// to ordinary memory would make the caller wait; HOST otherwise.
+// Memory that lasts until the call's work is done: PINNED on a device context, where copies from or
+// to ordinary memory would make the caller wait; otherwise HOST.
 typedef struct weft_kept {
   weft_deferred deferred;
   weft_mem mem;
   uint8_t *bytes;
-  // Results to hand out when the work is done: rows of row_bytes each, dense from `results` on.
+  // Results to deliver when the work is done: rows of row_bytes each, dense from `results` on.
   const uint8_t *results;
   weft_rows to; // in host memory
   size_t rows, row_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch decoding: one inverse and one product for each segment. On host rows many segments are
-// decoded at once, one thread each (Shojania and Li's multi-segment decoding); few are decoded in
-// turn, with all threads in each. Device rows: decode_device.c.
+// Batch decoding: one inversion and one product per segment. On host rows, many segments are
+// decoded at once, one thread each (Shojania and Li's multi-segment decoding); a few are decoded
+// one after the other, each with all threads. Device rows: decode_device.c.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static weft_status check(const weft_ctx *ctx, const weft_decode_job *job) {
 
 // --- host ---
 
-// One segment, on the threads of `pool`.
+// Decodes one segment with the threads of `pool`.
 static weft_status decode(const weft_ctx *ctx, weft_pool *pool, const weft_decode_job *job) {
   const weft_exec exec = weft_ctx_host_exec(ctx, pool);
   uint8_t *matrix = weft_ctx_take(ctx, job->blocks * job->blocks, LINE);
@@ -51,7 +51,7 @@ static weft_status decode(const weft_ctx *ctx, weft_pool *pool, const weft_decod
 typedef struct host_batch {
   const weft_ctx *ctx;
   weft_decode_job *jobs;
-  weft_pool *inner; // the threads inside of one segment
+  weft_pool *inner; // the threads that share one segment
 } host_batch;
 
 static void decode_one(void *user, size_t index) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batch decoding on the host and on a device share.
+// Shared by batch decoding on the host and on a device.
 #ifndef WEFT_LIB_DECODE_BATCH_H
 #define WEFT_LIB_DECODE_BATCH_H
 
@@ -8,13 +8,13 @@
 #include "lib/ctx.h"
 #include "weft/rlnc.h"
 
-// A dense copy of the job's coefficients.
+// Copies the job's coefficients into a dense matrix.
 static inline void weft_decode_matrix(const weft_decode_job *job, uint8_t *out) {
   for (size_t i = 0; i < job->blocks; i++)
     memcpy(out + i * job->blocks, job->coefficients + i * job->coefficients_stride, job->blocks);
 }
 
-// inverse * payloads; where the inverse lies is the caller's business.
+// Describes the product inverse * payloads; the inverse is in memory `mem`.
 static inline weft_gemm weft_decode_product(const weft_decode_job *job, const uint8_t *inverse,
                                             weft_mem mem) {
   return (weft_gemm){.m = job->blocks,
@@ -30,7 +30,7 @@ static inline weft_gemm weft_decode_product(const weft_decode_job *job, const ui
                      .y = {.base = job->out, .stride = job->out_stride, .mem = job->mem}};
 }
 
-// Enqueues jobs that are all WEFT_PENDING; each gets its status when the queue has passed it.
+// Enqueues jobs, all of them WEFT_PENDING; each gets its final status once the queue has passed it.
 weft_status weft_decode_on_device(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                                   weft_call *call);
 

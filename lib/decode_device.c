@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch decoding on a device: one batch of inversions and one launch of products for all segments
-// of one n. Payloads in device memory are multiplied where they lie. Those in the host's go over
-// the bus in pieces, each on a stream in its turn: one piece is on its way in while another is
-// multiplied and a third is on its way out.
+// of one n. Payloads in device memory are multiplied in place. Payloads in host memory cross the
+// bus in pieces, on alternating streams: while one piece arrives, another is multiplied and a third
+// leaves.
 #include "lib/decode_batch.h"
 #include "lib/staging.h"
 
-// Bytes of a piece: long enough that inverting and launching hide behind its copies. The first and
-// the last copies overlap with nothing, so pieces begin and end small.
+// Bytes per piece: long enough to hide inverting and launching behind its copies. The first and
+// last copies overlap with nothing, so the first and last pieces are small.
 enum {
-  PIECES = 32, // about
+  PIECES = 32, // approximate number
   PIECE_LEAST = 2 << 20,
   PIECE_MOST = 16 << 20,
   PIECE_FIRST = 1 << 20,
-  PIECE_SHARE = 3 // a piece is at most one part in so many of what is left
+  PIECE_SHARE = 3 // a piece is at most this fraction (1 / PIECE_SHARE) of the rest
 };
 
-// What a run of jobs of equal n needs until the queue has passed it.
+// State of a run of jobs of equal n, until the queue has passed it.
 typedef struct device_batch {
   weft_deferred deferred;
   weft_decode_job *jobs;
@@ -51,7 +51,7 @@ static size_t payload_bytes(const weft_decode_job *job) { return job->blocks * j
 
 // --- coefficients ---
 
-// Whether the matrices are one dense array that the device reaches.
+// Whether the matrices form one dense array that the device can access.
 static bool matrices_follow(const piece *p) {
   const weft_decode_job *first = &p->jobs[0];
   const size_t n = first->blocks;
@@ -66,13 +66,13 @@ static bool matrices_follow(const piece *p) {
   return true;
 }
 
-// Dense copies of the matrices, on the device.
+// Makes dense copies of the matrices on the device.
 static weft_status gather_matrices(const piece *p) {
   const size_t n = p->jobs[0].blocks, matrix_bytes = n * n;
   if (matrices_follow(p))
     return weft_call_upload(p->call, p->matrices, p->jobs[0].coefficients,
                             p->jobs[0].coefficients_mem, p->count * matrix_bytes);
-  size_t host = 0; // jobs whose matrices lie where the CPU reads them: staged together
+  size_t host = 0; // matrices that the CPU can read are staged together
   for (size_t i = 0; i < p->count; i++)
     host += p->jobs[i].coefficients_mem != WEFT_MEM_DEVICE;
   weft_kept *staged = NULL;
@@ -96,7 +96,7 @@ static weft_status gather_matrices(const piece *p) {
 
 // --- payloads ---
 
-// Rows at addresses of their own, in pinned memory: one launch brings them.
+// Uploads rows at separate addresses in pinned memory with one launch.
 static weft_status upload_rows(const piece *p, const weft_decode_job *job, uint8_t *to) {
   weft_kept *kept;
   WEFT_TRY(weft_call_keep(p->ctx, p->call, job->blocks * sizeof(weft_device_piece), &kept));
@@ -121,7 +121,7 @@ static bool is_dense(const weft_decode_job *job, const uint8_t *base, size_t str
   return base && job->mem == WEFT_MEM_PINNED && (job->blocks == 1 || stride == job->block_bytes);
 }
 
-// How many jobs from the first on have their payloads, or results, next to each other.
+// Returns how many jobs, from `first` on, have adjacent payloads, or results.
 static size_t run_of(const piece *p, size_t first, bool results, size_t *bytes) {
   size_t run = 0;
   const uint8_t *next = NULL;
@@ -164,7 +164,7 @@ static weft_status upload(const piece *p) {
   return WEFT_OK;
 }
 
-// To ordinary memory when the queue is found idle.
+// Downloads to ordinary memory, which is filled in when the queue is found idle.
 static weft_status download_staged(const piece *p, const weft_decode_job *job,
                                    const uint8_t *from) {
   weft_kept *kept;
@@ -243,8 +243,8 @@ static weft_status decode_piece(const piece *p) {
   return p->in ? download(p) : WEFT_OK;
 }
 
-// Its device memory comes and goes in the stream's order. `bytes`: of payloads that have to be
-// brought.
+// Enqueues a piece; its device memory is allocated and freed in stream order. `bytes`: of payloads
+// that must be uploaded.
 static weft_status enqueue_piece(piece p, size_t bytes) {
   enum { ALIGN = 64 };
   const size_t n = p.jobs[0].blocks;
@@ -259,13 +259,13 @@ static weft_status enqueue_piece(piece p, size_t bytes) {
   return status;
 }
 
-// --- pieces in turn ---
+// --- a sequence of pieces ---
 
-// How many bytes the next piece should have.
+// Returns the desired size of the next piece.
 static size_t next_piece(size_t done, size_t left, size_t all) {
   size_t bytes = all / PIECES > PIECE_LEAST ? all / PIECES : PIECE_LEAST;
   bytes = bytes < PIECE_MOST ? bytes : PIECE_MOST;
-  if (bytes > done + PIECE_FIRST) // doubles until there
+  if (bytes > done + PIECE_FIRST) // doubles up to that size
     bytes = done + PIECE_FIRST;
   if (bytes > left / PIECE_SHARE)
     bytes = left / PIECE_SHARE;
@@ -299,7 +299,7 @@ static weft_status take_turns(weft_ctx *ctx, const device_batch *batch, weft_cal
   return WEFT_OK;
 }
 
-// Whoever waits for the queue waits for the streams beside it too.
+// Makes waiting for the queue wait for its side streams too.
 static weft_status join(weft_ctx *ctx, const weft_call *call) {
   weft_status status = WEFT_OK;
   for (size_t i = 0; i < WEFT_SIDE_STREAMS; i++) {
@@ -332,8 +332,8 @@ static weft_status enqueue_all(weft_ctx *ctx, const device_batch *batch, weft_ca
   return status != WEFT_OK ? status : joined;
 }
 
-// The flags travel last, once: on the bus they would wait behind payloads, and products behind
-// them.
+// Enqueues a batch. The flags are copied last, all at once: any earlier they would wait behind
+// payloads on the bus, and products would wait for them.
 static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
   void *singular;
   WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
@@ -346,7 +346,7 @@ static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) 
   return status;
 }
 
-// One n, and payloads all on the device or all not.
+// Whether two jobs have the same n, and both or neither have payloads on the device.
 static bool belong_together(const weft_decode_job *a, const weft_decode_job *b) {
   return a->blocks == b->blocks && (a->mem == WEFT_MEM_DEVICE) == (b->mem == WEFT_MEM_DEVICE);
 }
@@ -365,7 +365,7 @@ weft_status weft_decode_on_device(weft_ctx *ctx, weft_decode_job *jobs, size_t c
     }
     *batch =
         (device_batch){.deferred = {.finish = finish_device}, .jobs = jobs + first, .count = equal};
-    weft_call_defer(call, &batch->deferred); // from here on the queue frees it
+    weft_call_defer(call, &batch->deferred); // the queue owns it from here on
     const weft_status status = enqueue(ctx, batch, call);
     if (status != WEFT_OK) {
       for (size_t i = first; i < count; i++)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progressive decoder as its callers see it: packets in, blocks out.
+// The public calls of the progressive decoder: packets in, blocks out.
 #include "lib/decoder.h"
 
 #include <string.h>
 
 #include "lib/coefficients.h"
 
-// --- making one ---
+// --- creating ---
 
-// Bytes of the handle and the small arrays behind it, at most.
+// Returns the most bytes of the handle and the small arrays behind it.
 static size_t handle_bytes(size_t n) {
   return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4) + WEFT_VECTOR_STEP;
 }
 
-// Rows of the matrix that are no pivot's, and slots, may hold anything.
+// Resets the decoder. Rows of the matrix without a pivot, and slots, may hold anything.
 static void clear(weft_decoder *decoder, const weft_segment_id *id) {
   decoder->id = *id;
   decoder->rank = decoder->cleared = decoder->reduced = decoder->prefix = decoder->widest = 0;
@@ -131,7 +131,7 @@ weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
   size_t slot = 0;
   WEFT_TRY(weft_decoder_accept(decoder, packet, false, &slot));
   memcpy(weft_decoder_slot(decoder, slot), packet->payload, decoder->id.block_bytes);
-  // Should memory for it lack, the payload stays deferred, and whoever wants a block is told.
+  // If memory runs out, the payload stays deferred, and the error is reported when a block is read.
   if (decoder->eager)
     (void)weft_decoder_reduce(decoder, decoder->ctx->pool);
   return WEFT_OK;
@@ -156,7 +156,7 @@ bool weft_decoder_complete(const weft_decoder *decoder) {
 
 weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool) {
   WEFT_TRY(weft_decoder_clear(decoder));
-  // Of a complete decoder all blocks are then in their rows, as rlnc.h has it.
+  // Once a complete decoder is read, all blocks are in their rows, as rlnc.h promises.
   if (weft_decoder_complete(decoder) || !weft_decoder_is_clean(decoder, index))
     return weft_decoder_reduce(decoder, pool);
   return WEFT_OK;
@@ -174,7 +174,7 @@ weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_
   return WEFT_OK;
 }
 
-// The blocks that hold the bytes, and what is wanted of them.
+// Reads the blocks that hold the bytes, and copies the part that is wanted.
 static weft_status read_from_device(weft_decoder *decoder, size_t offset, size_t bytes,
                                     uint8_t *out) {
   const size_t k = decoder->id.block_bytes, first = offset / k;

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of a decoder: one matrix that says both what is known and what is still to be computed.
+// The decoder's internals: one matrix that holds both what is known and what is still to be
+// computed.
 //
-// A pivot row p of the matrix M stands for a combination of source blocks in reduced row echelon
-// form, and for how its payload follows from the payloads that lie in the slots:
+// Row p of the matrix M, for a pivot p, describes a combination of source blocks in reduced row
+// echelon form, and how its payload follows from the payloads stored in the slots (slot p holds a
+// payload for pivot p):
 //
 //   columns without pivot   M[p][c] = the combination's coefficient of block c
 //   pivot columns           the combination itself has 1 at p and 0 elsewhere, which needs no
 //                           storage; M[p][q] = T[p][q] instead, and
 //                           payload of row p = sum over pivots q of T[p][q] * slot q
 //
-// So one elimination step on whole rows of M brings coefficients and T up to date at once, and
-// payloads are multiplied by T in one product when somebody wants them (decoder_payload.c). A slot
-// is clean when its row of T is the unit vector: it holds what row p stands for.
+// One elimination step on whole rows of M therefore updates coefficients and T together. Payloads
+// are multiplied by T in one product when they are needed (decoder_payload.c). A slot is clean when
+// its row of T is a unit vector: the slot then holds the payload of row p itself.
 //
-// What a row holds that is no pivot's does not matter. The newest pivots are pending
-// (decoder_eliminate.c): to the rows of older pivots their columns are still columns without pivot,
+// The contents of rows without a pivot do not matter. The newest pivots are pending
+// (decoder_eliminate.c): rows of older pivots still treat their columns as columns without pivot,
 // until weft_decoder_clear.
 //
-// On a device (decoder_device.c) slots stay as they came, never clean: T is multiplied with them on
-// the way to whoever reads.
+// On a device (decoder_device.c) slots keep the payloads as received and never become clean: T is
+// applied whenever payloads are read.
 #ifndef WEFT_LIB_DECODER_H
 #define WEFT_LIB_DECODER_H
 
@@ -36,7 +38,7 @@ struct weft_decoder {
   weft_segment_id id;
   bool eager;
   size_t rank;
-  size_t cleared;  // pivots that are not pending: the first of them
+  size_t cleared;  // the first `cleared` pivots are not pending
   size_t reduced;  // the first `reduced` pivots' rows of T were unit vectors at the last reduction
   size_t prefix;   // blocks known from block 0 on before the pending pivots came
   uint8_t *blocks; // slot p at blocks + p * stride
@@ -44,23 +46,23 @@ struct weft_decoder {
   bool own_blocks;
   uint8_t *matrix; // M (n, n), row stride matrix_stride; zeros from column n up to width
   size_t matrix_stride, width; // bytes
-  // On a device: slot p is [vector of n bytes | payload of k bytes] as they came, at slots + p *
-  // stride + lead, so that payloads are aligned; zero without pivot. `blocks` is NULL then.
+  // On a device: slot p is [vector of n bytes | payload of k bytes] as received, at slots + p *
+  // stride + lead, so that payloads are aligned; zero where there is no pivot. `blocks` is NULL
+  // then.
   weft_mem mem;
   uint8_t *slots;
   size_t lead;   // bytes
-  bool zeroed;   // slots without pivot are, once the queue has passed what is on it
+  bool zeroed;   // slots without pivot are zero once the queue has run
   size_t widest; // 1 + the largest pivot
-  // Of the call at hand, when it is one for many decoders: the first and last of its items for this
-  // one, and how many there are.
+  // During a call for many decoders: the first and last of this decoder's items, and their number.
   uint32_t first_item, last_item, item_count;
-  // Views into the handle's one allocation of n of each.
+  // Parts of the handle's single allocation, n elements each.
   uint8_t **rows;   // row p of M
   uint16_t *pivots; // in order of arrival; `rank` are set
   uint8_t *unknown; // 0xFF for a column without pivot, else 0
   uint8_t *vector;  // the arriving packet's coefficients
   uint8_t *work;    // the same, reduced; zeros up to width
-  uint8_t *factors; // of the product at hand
+  uint8_t *factors; // of the current product
   weft_random random;
 };
 
@@ -74,14 +76,15 @@ static inline uint8_t *weft_decoder_slot(const weft_decoder *decoder, size_t piv
 
 // --- decoder_eliminate.c ---
 
-// Eliminates a packet's coefficients, which stay in decoder->vector. WEFT_OK: innovative, *slot
-// gets its pivot, where the payload is still to be put. Else nothing changed. With `keep` its pivot
-// stays pending, and so do those before it that are.
+// Eliminates a packet's coefficients, which stay in decoder->vector. WEFT_OK: innovative, and *slot
+// gets its pivot; the caller still has to store the payload there. Otherwise nothing has changed.
+// With `keep` the new pivot stays pending, along with those already pending.
 weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, bool keep,
                                 size_t *slot);
-// Takes the columns of pending pivots out of all rows: before rows are used in any other way.
+// Eliminates the columns of pending pivots from all rows. Required before rows are used in any
+// other way.
 weft_status weft_decoder_clear(weft_decoder *decoder);
-// Takes back the pivots that are pending.
+// Undoes the pending pivots.
 void weft_decoder_drop(weft_decoder *decoder);
 
 // --- decoder_payload.c ---
@@ -89,19 +92,19 @@ void weft_decoder_drop(weft_decoder *decoder);
 // Multiplies payloads by T until every slot is clean, on the threads of `pool`. On error nothing
 // has changed.
 weft_status weft_decoder_reduce(weft_decoder *decoder, weft_pool *pool);
-// Brings block `index`, which is known, into its slot.
+// Computes block `index`, which must be known, into its slot.
 weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool);
-// Coefficients of `count` fresh combinations of what the decoder knows into out; weights (count,
-// rank) gets what they are over the slots, in order of arrival.
+// Writes the coefficients of `count` random combinations of what the decoder knows to `out`, and
+// their weights over the slots, in order of arrival, to weights (count, rank).
 weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
                                  size_t out_stride, uint8_t *weights, weft_pool *pool);
-// weft_decoder_recode_batch of a decoder in host memory and of rank above 0, for a batch that was
-// checked and is not empty.
+// weft_decoder_recode_batch for a decoder in host memory with rank above 0, and a batch that has
+// been checked and is not empty.
 weft_status weft_decoder_recode_on_host(weft_decoder *decoder, const weft_batch *batch,
                                         weft_pool *pool);
-// The most memory that it takes while it runs.
+// Returns the most memory weft_decoder_reduce takes while it runs.
 size_t weft_decoder_reduce_bytes(const weft_segment_id *id);
-// Whether slot p holds what row p stands for.
+// Whether slot p holds the payload of row p.
 bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot);
 
 // --- decoder_many.c ---
@@ -119,7 +122,7 @@ static inline uint8_t *weft_decoder_device_slot(const weft_decoder *decoder, siz
 }
 
 weft_status weft_decoder_take_slots(weft_decoder *decoder);
-// Clears the slots without pivot of those decoders whose slots are not cleared.
+// Zeroes the slots without pivot in those decoders where that has not been done.
 weft_status weft_decoders_clear(weft_call *call, weft_decoder *const *decoders, size_t count);
 weft_status weft_decoders_recode_on_device(weft_call *call, weft_decoder *const *decoders,
                                            const weft_batch *batches, size_t count);

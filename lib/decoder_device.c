@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders whose payloads lie on a device. Elimination stays on the CPU (decoder_eliminate.c): it
-// is a few hundred products of a byte for each byte of a vector, on which the caller waits, while
-// the device's answer would come after a round trip. Payloads are never reduced in place: slots
-// hold vectors and payloads as they came, zero where nothing has come, and
+// Decoders whose payloads are on a device. Elimination stays on the CPU (decoder_eliminate.c): it
+// is a few hundred byte products per byte of a vector, and the caller waits for it, while the
+// device would answer only after a round trip. Payloads are never reduced in place: slots hold
+// vectors and payloads as received, zero where nothing has been received, and
 //
 //   blocks = rows of M * slots    (M's columns without pivot meet zeros)
 //   recoded packets = random weights * [vectors | payloads]
 //
-// Both are products like any other, of many decoders in one launch, whatever their ranks.
+// Both are ordinary products, of many decoders in one launch, whatever their ranks.
 #include <string.h>
 
 #include "lib/batch.h"
@@ -26,9 +26,9 @@ weft_status weft_decoder_take_slots(weft_decoder *decoder) {
   return WEFT_OK;
 }
 
-// Pieces that clear what has no pivot; NULL only counts them.
+// Lists the pieces that clear slots without pivot; with NULL only counts them.
 static size_t list_clearing(const weft_decoder *decoder, weft_device_piece *pieces) {
-  enum { CLEAR_BYTES = 32 * 1024 }; // of one piece, so that many blocks share the work
+  enum { CLEAR_BYTES = 32 * 1024 }; // per piece, so that many blocks share the work
   const size_t n = decoder->id.blocks;
   size_t used = 0, run;
   for (size_t p = 0; p < n; p += run) {
@@ -63,14 +63,15 @@ weft_status weft_decoders_clear(weft_call *call, weft_decoder *const *decoders, 
 
 // --- recoding ---
 
-// A vector right before its payload.
+// Whether each vector is directly followed by its payload.
 static bool is_one_piece(const weft_batch *batch, size_t n) {
   return !batch->payload_rows && batch->coefficients_mem == batch->mem &&
          batch->payload == batch->coefficients + n &&
          (batch->count == 1 || batch->payload_stride == batch->coefficients_stride);
 }
 
-// How many slots are mixed, the same for all decoders of one n, so that they share a launch.
+// Returns how many slots are mixed: the same for all decoders of one n, so that they share a
+// launch.
 static size_t rows_of(const weft_decoder *decoder, size_t widest) {
   return widest < decoder->id.blocks ? widest : decoder->id.blocks;
 }
@@ -86,7 +87,7 @@ typedef struct mixing {
   weft_decoder *const *decoders;
   const weft_batch *batches;
   size_t count, widest;
-  uint8_t *weights; // (batch->count, rows) of each decoder, dense
+  uint8_t *weights; // (batch->count, rows) for each decoder, dense
   weft_mem mem;     // of weights
   weft_gemm *products;
 } mixing;
@@ -98,8 +99,9 @@ static size_t weights_bytes(const mixing *m) {
   return bytes;
 }
 
-// The packets that a decoder in host memory makes of this key, whatever else the call is for: what
-// they are over the slots, each in its place among `rows`.
+// For a decoder with a fixed key: draws the packets that a decoder in host memory would make from
+// it, whatever else the call includes. Writes their weights over the slots, each at its slot's
+// place among `rows`.
 static weft_status draw_fixed(weft_decoder *decoder, size_t count, size_t rows, uint8_t *to) {
   const weft_ctx *ctx = decoder->ctx;
   const size_t n = decoder->id.blocks, rank = decoder->rank;
@@ -149,7 +151,7 @@ static weft_status draw_on_device(const mixing *m, const weft_call *call) {
   return WEFT_OK;
 }
 
-// Bytes [from, from + len) of the slots, mixed into `to`.
+// Describes the product that mixes bytes [from, from + len) of the slots into `to`.
 static weft_gemm product_of(const mixing *m, size_t i, const uint8_t *weights, size_t from,
                             size_t len, weft_rows to) {
   const weft_decoder *decoder = m->decoders[i];
@@ -166,7 +168,8 @@ static weft_gemm product_of(const mixing *m, size_t i, const uint8_t *weights, s
                      .y = to};
 }
 
-// Vectors of all first, then payloads, so that those of one shape follow each other.
+// Lists the products for all vectors first, then those for payloads, so that equal shapes are
+// adjacent.
 static size_t list_products(const mixing *m) {
   size_t used = 0;
   for (int payloads = 0; payloads < 2; payloads++) {
@@ -220,7 +223,7 @@ weft_status weft_decoders_recode_on_device(weft_call *call, weft_decoder *const 
   const weft_ctx *ctx = call->queue->ctx;
   mixing m = {.decoders = decoders, .batches = batches, .count = count};
   m.widest = widest_of(decoders, count);
-  if (weights_bytes(&m) == 0) // no packets are wanted of any
+  if (weights_bytes(&m) == 0) // no decoder has packets to make
     return WEFT_OK;
   m.products = weft_ctx_take(ctx, 2 * count * sizeof *m.products, _Alignof(weft_gemm));
   if (!m.products)
@@ -264,7 +267,7 @@ static weft_gemm product_of_reading(const weft_reading *reading, const uint8_t *
                            .mem = reading->mem}};
 }
 
-// The rows of M travel in one copy; products: (count), places: (count).
+// Reads all; the rows of M are uploaded in one copy. products: (count), places: (count).
 static weft_status read_all(weft_call *call, weft_reading *readings, size_t count,
                             weft_gemm *products, uint8_t **places) {
   weft_ctx *ctx = call->queue->ctx;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder's elimination: Gauss-Jordan on coefficients as packets arrive (Shojania and Li,
-// "Parallelized Progressive Network Coding with Hardware Acceleration", 2007), with the payloads'
-// part of it put off and recorded in the same matrix (decoder.h).
+// "Parallelized Progressive Network Coding with Hardware Acceleration", 2007). The payloads' share
+// of the work is deferred and recorded in the same matrix (decoder.h).
 //
-// A step would change every row there is for one packet, which is mostly loading and storing. So
-// the newest pivots are pending: their rows are reduced by all pivots, but their columns are still
-// in the rows of the older ones, and taken out of these for several at once by one product, as the
-// rows are needed or once there are PENDING_MOST. Whether a packet is innovative is known at once.
+// A full elimination step would change every row for a single packet, which is mostly loads and
+// stores. The newest pivots are therefore pending: their rows are reduced by all pivots, but their
+// columns are still present in the rows of older pivots. One product removes several such columns
+// at once, when the rows are needed or once PENDING_MOST pivots are pending. Whether a packet is
+// innovative is known immediately.
 #include <string.h>
 
 #include "kernels/gf256.h"
@@ -15,12 +16,13 @@
 
 enum {
   PENDING_MOST = 8,
-  GROUP_ROWS = 128,     // rows of one product
-  GROUP_FACTORS = 8192, // and their factors
-  SPARSE = 4            // fewer than one coefficient of so many: by those that are not zero
+  GROUP_ROWS = 128,     // rows per product
+  GROUP_FACTORS = 8192, // factors per product
+  // Vectors with fewer than one nonzero factor in SPARSE multiply only the rows of those.
+  SPARSE = 4
 };
 
-// Products over rows of M and `work`, a few hundred bytes wide: one thread is quickest.
+// A product over rows of M and `work`, a few hundred bytes wide: one thread is fastest.
 static weft_status add_product(const weft_decoder *decoder, size_t m, size_t k, const uint8_t *a,
                                const uint8_t *const *x, uint8_t *const *y) {
   const weft_ctx *ctx = decoder->ctx;
@@ -32,13 +34,13 @@ static weft_status add_product(const weft_decoder *decoder, size_t m, size_t k, 
 
 static size_t pending(const weft_decoder *decoder) { return decoder->rank - decoder->cleared; }
 
-// Takes the entries in columns out of a row, as factors of other rows. Whether there are any.
+// Moves the row's entries in `columns` to `factors`. Returns whether any is nonzero.
 static bool take_factors(const uint16_t *restrict columns, size_t count, uint8_t *restrict row,
                          uint8_t *restrict factors) {
   uint8_t any = 0;
   for (size_t j = 0; j < count; j++) {
     factors[j] = row[columns[j]];
-    row[columns[j]] = 0; // from now on T's entry of that slot
+    row[columns[j]] = 0; // the column now holds T's entry for that slot
     any |= factors[j];
   }
   return any != 0;
@@ -53,9 +55,9 @@ static void list_pending(const weft_decoder *decoder, const uint8_t **rows) {
     rows[j] = weft_decoder_row(decoder, decoder->pivots[decoder->cleared + j]);
 }
 
-// --- what is pending ---
+// --- pending pivots ---
 
-// Mostly the pivots of packets follow each other.
+// Whether the columns are consecutive, as the pivots of successive packets mostly are.
 static bool are_in_line(const uint16_t *columns, size_t count) {
   for (size_t j = 1; j < count; j++)
     if (columns[j] != columns[0] + j)
@@ -63,7 +65,7 @@ static bool are_in_line(const uint16_t *columns, size_t count) {
   return true;
 }
 
-// take_factors of PENDING_MOST columns that follow each other, from the first on.
+// take_factors for PENDING_MOST consecutive columns, which start at `row`.
 static bool take_line(uint8_t *restrict row, uint8_t *restrict factors) {
   uint64_t word;
   memcpy(&word, row, PENDING_MOST);
@@ -105,8 +107,8 @@ void weft_decoder_drop(weft_decoder *decoder) {
 
 // --- one packet ---
 
-// known = from where unknown has no bits, else 0; rest = from otherwise. Gives how many of known
-// are not zero. Of pointers that the compiler knows to be apart, or it would take byte after byte.
+// known = from where `unknown` is 0, else 0; rest = from elsewhere. Returns how many of known are
+// nonzero. The pointers are restrict, or the compiler would go byte by byte.
 static size_t split(size_t n, const uint8_t *restrict from, const uint8_t *restrict unknown,
                     uint8_t *restrict known, uint8_t *restrict rest) {
   uint16_t count = 0;
@@ -119,7 +121,7 @@ static size_t split(size_t n, const uint8_t *restrict from, const uint8_t *restr
 }
 
 // factors = vector in the columns of pivots that are not pending, else 0; work = the rest of it.
-// Gives how many factors are not zero.
+// Returns how many factors are nonzero.
 static size_t split_vector(const weft_decoder *decoder) {
   size_t terms =
       split(decoder->id.blocks, decoder->vector, decoder->unknown, decoder->factors, decoder->work);
@@ -132,7 +134,7 @@ static size_t split_vector(const weft_decoder *decoder) {
   return terms;
 }
 
-// Those factors alone that are not zero, with their rows.
+// Compacts the nonzero factors, and lists their rows.
 static size_t gather_factors(const weft_decoder *decoder, const uint8_t **rows) {
   size_t found = 0;
   for (size_t p = 0; p < decoder->widest; p++) {
@@ -143,9 +145,9 @@ static size_t gather_factors(const weft_decoder *decoder, const uint8_t **rows) 
   return found;
 }
 
-// work = vector with every pivot column eliminated; in pivot columns it then says which payloads
-// were added for that. Of a dense vector all rows up to the last pivot's are multiplied, those of
-// no pivot by zero: looking for the others takes longer.
+// work = vector with every pivot column eliminated; its pivot columns then record which payloads
+// were added for that. For a dense vector all rows up to the last pivot's are multiplied, rows
+// without pivot by zero: skipping those would take longer.
 static weft_status reduce_vector(weft_decoder *decoder) {
   const size_t terms = split_vector(decoder);
   const bool dense = terms * SPARSE >= decoder->widest;
@@ -158,7 +160,7 @@ static weft_status reduce_vector(weft_decoder *decoder) {
   return add_product(decoder, 1, pending(decoder), decoder->factors, rows, &decoder->work);
 }
 
-// The first column of work that is neither zero nor a pivot's; n when the packet is dependent.
+// Returns the first column without pivot where work is nonzero; n if the packet is dependent.
 static size_t find_pivot(const weft_decoder *decoder) {
   const size_t n = decoder->id.blocks;
   size_t c = 0;
@@ -173,15 +175,15 @@ static size_t find_pivot(const weft_decoder *decoder) {
   return c;
 }
 
-// Makes work the row of pivot s, and takes column s out of the other pending rows: products of the
-// one source, work.
+// Makes work the row of pivot s, and eliminates column s from the other pending rows; all are
+// products of one source, work.
 static weft_status install(weft_decoder *decoder, size_t s) {
   const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
   const uint8_t *const scaled = weft_gf256_product[inverse];
   const uint8_t *const work = decoder->work;
   uint8_t *targets[WEFT_MAX_BLOCKS];
   size_t m = 1;
-  decoder->work[s] = 1; // T's entry of the payload that goes to slot s, before it is scaled
+  decoder->work[s] = 1; // T's entry for the payload of slot s, before scaling
   decoder->factors[0] = inverse;
   targets[0] = memset(weft_decoder_row(decoder, s), 0, decoder->width);
   for (size_t i = decoder->cleared; i < decoder->rank; i++) {
@@ -194,7 +196,7 @@ static weft_status install(weft_decoder *decoder, size_t s) {
   WEFT_TRY(add_product(decoder, m, 1, decoder->factors, &work, targets));
   decoder->unknown[s] = 0;
   decoder->pivots[decoder->rank++] = (uint16_t)s;
-  for (; decoder->widest < s; decoder->widest++) // multiplied by zero, though nothing was written
+  for (; decoder->widest < s; decoder->widest++) // never written, but multiplied by zero
     memset(decoder->rows[decoder->widest], 0, decoder->width);
   if (decoder->widest == s)
     decoder->widest++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on many decoders at once: what is asked for is gathered by decoder, and each thread of the
-// context takes decoders of its own. Payloads for a device are brought into slots by one launch
-// behind it.
+// Calls on many decoders at once: requests are grouped by decoder, and each thread of the context
+// takes decoders of its own. For decoders on a device, one launch afterwards copies the payloads
+// into slots.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 enum { LINE = 64 };
 
-// The items of a call by decoder, each decoder's in their order.
+// The items of a call grouped by decoder, in their order.
 typedef struct by_decoder {
   weft_decoder **decoders; // each once
   size_t count;
-  uint32_t *next; // (items) the next of the same decoder, or WEFT_NO_ITEM
+  uint32_t *next; // (items) the decoder's next item, or WEFT_NO_ITEM
 } by_decoder;
 
 static void chain(by_decoder *by, uint32_t item, weft_decoder *decoder) {
@@ -37,7 +37,7 @@ static void unchain(const by_decoder *by) {
 
 // --- adding ---
 
-// What became of an arrival.
+// The result of adding a packet.
 typedef struct landing {
   weft_status status;
   uint32_t slot; // when WEFT_OK
@@ -48,14 +48,14 @@ typedef struct adding {
   size_t count;
   weft_mem mem;
   by_decoder by;
-  // On a device. Threads write what lies together by decoder: arrivals are mixed, and lines that
-  // several of them write to would travel between cores for each.
-  landing *landings;       // (count) those of decoder d from first_landing[d] on, in their order
+  // For devices. Results are grouped by decoder: arrivals of different decoders are interleaved,
+  // and cache lines written by several threads would bounce between cores.
+  landing *landings;       // (count) those of decoder d start at first_landing[d]
   uint32_t *first_landing; // (count)
   size_t most_blocks;      // the largest n
-  bool begun;              // eliminating
-  // Pinned memory for what the device cannot read where it lies in one piece: vectors, or in host
-  // memory payloads behind them too.
+  bool begun;              // elimination has begun
+  // Pinned copies of what the device cannot read in place as one piece: vectors and, for payloads
+  // in host memory, the payloads behind them.
   uint8_t *staged;
   size_t staged_stride;
   weft_device_piece *pieces; // pinned
@@ -87,7 +87,7 @@ static void add_on_host(void *user, size_t index) {
 }
 
 static void add_all_on_host(adding *a, weft_pool *pool) {
-  bool eager = false; // their reductions use the pool themselves
+  bool eager = false; // eager decoders' reductions use the pool themselves
   for (size_t i = 0; i < a->by.count; i++)
     eager = eager || a->by.decoders[i]->eager;
   weft_pool_run(eager ? NULL : pool, a->by.count, add_on_host, a);
@@ -95,7 +95,7 @@ static void add_all_on_host(adding *a, weft_pool *pool) {
 
 // --- on a device ---
 
-// Vector and payload of an arrival lie as its slot wants them.
+// Whether vector and payload of an arrival can be copied to the slot in one piece.
 static bool is_ready(const adding *a, const weft_arrival *arrival) {
   const weft_packet *packet = &arrival->packet;
   return a->mem != WEFT_MEM_HOST && packet->mode == WEFT_PACKET_VECTOR && packet->coefficients &&
@@ -106,8 +106,8 @@ static uint8_t *staged_at(const adding *a, uint32_t item) {
   return a->staged + item * a->staged_stride;
 }
 
-// Brings what the device cannot read to where it can; the vector is the decoder's. Gives of how
-// many pieces the arrival is then.
+// Copies what the device cannot read to staging memory; the vector comes from the decoder. Returns
+// the number of pieces that the arrival then consists of.
 static size_t stage(const adding *a, uint32_t item) {
   const weft_arrival *arrival = &a->arrivals[item];
   const weft_segment_id *id = &arrival->decoder->id;
@@ -120,7 +120,7 @@ static size_t stage(const adding *a, uint32_t item) {
   return 1;
 }
 
-// Lists what is to be copied into the slot of an innovative arrival; gives where the next goes.
+// Lists the pieces to copy into the slot of an innovative arrival; returns the next free entry.
 static weft_device_piece *list_pieces(const adding *a, uint32_t item, size_t slot,
                                       weft_device_piece *piece) {
   const weft_arrival *arrival = &a->arrivals[item];
@@ -137,7 +137,8 @@ static weft_device_piece *list_pieces(const adding *a, uint32_t item, size_t slo
   return piece;
 }
 
-// Vectors come from wherever packets were received: the next one while this one is eliminated.
+// Prefetches the next vector, which is wherever the packet was received, while this one is
+// eliminated.
 static void prefetch_vector(const adding *a, uint32_t item) {
   if (item == WEFT_NO_ITEM || a->arrivals[item].packet.mode != WEFT_PACKET_VECTOR)
     return;
@@ -149,7 +150,7 @@ static void prefetch_vector(const adding *a, uint32_t item) {
 static void eliminate(void *user, size_t index) {
   adding *a = user;
   weft_decoder *decoder = a->by.decoders[index];
-  const weft_status ready = weft_decoder_clear(decoder); // what is pending then can be taken back
+  const weft_status ready = weft_decoder_clear(decoder); // pending pivots can then be undone
   landing *at = a->landings + a->first_landing[index];
   size_t pieces = 0;
   for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i], at++) {
@@ -176,7 +177,7 @@ static void tell(const adding *a) {
       a->arrivals[i].status = at++->status;
 }
 
-// All memory is taken before anything changes.
+// Adds all arrivals. All memory is allocated before anything changes.
 static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
   enum { ALIGN = 16 };
   weft_ctx *ctx = call->queue->ctx;
@@ -194,7 +195,7 @@ static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
   return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
 }
 
-// Payloads may not have come: what was eliminated for them is taken back.
+// Undoes the elimination after a failure, since payloads may not have reached their slots.
 static void take_back(const adding *a) {
   for (size_t i = 0; i < a->by.count; i++) {
     if (a->begun)
@@ -266,7 +267,7 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
 
 // --- recoding and reading in host memory ---
 
-// Batches to be made of decoders, or else readings.
+// Batches to recode, or readings.
 typedef struct host_call {
   weft_decoder *const *decoders;
   const weft_batch *batches;
@@ -299,7 +300,7 @@ static weft_status do_item(const host_call *c, size_t i, weft_pool *pool) {
                      : weft_decoder_recode_on_host(c->decoders[i], &c->batches[i], pool);
 }
 
-// All threads work on one item after the other. What follows an error is not tried.
+// Processes one item after the other, each with all threads. Items after an error are skipped.
 static weft_status in_turn(const host_call *c, weft_pool *pool) {
   weft_status status = WEFT_OK;
   for (size_t i = 0; i < c->count; i++) {
@@ -323,7 +324,7 @@ static void do_items_of(void *user, size_t index) {
   }
 }
 
-// Each thread works on decoders of its own.
+// Processes decoders in parallel, one thread each.
 static weft_status at_once(host_call *c, weft_pool *pool) {
   weft_status status = WEFT_OK;
   weft_pool_run(pool, c->by.count, do_items_of, c);
@@ -338,7 +339,7 @@ static weft_status at_once(host_call *c, weft_pool *pool) {
   return status;
 }
 
-// An estimate. `reduced`: an item before has multiplied the payloads already.
+// Estimates the work of an item. `reduced`: an earlier item has already multiplied the payloads.
 static size_t macs_of(const host_call *c, size_t i, bool reduced) {
   enum { OF_A_COPIED_BYTE = 8 };
   const weft_decoder *decoder = decoder_of(c, i);
@@ -356,8 +357,8 @@ static bool has_much_to_do(const host_call *c) {
   return macs >= WEFT_SHARED_MACS;
 }
 
-// Not where one decoder would keep its thread busy while the others have nothing left to do, and
-// its products could be shared instead.
+// Whether the work is even enough for a thread per decoder. If one decoder kept its thread busy
+// while the others had nothing left to do, its products should be shared instead.
 static bool is_even(const host_call *c, size_t threads) {
   enum { PARTS = 4 };
   size_t all = 0, largest = 0;
@@ -379,7 +380,7 @@ static weft_status run_on_host(host_call *c, weft_ctx *ctx) {
   if (threads == 1 || c->count < threads || c->count >= WEFT_NO_ITEM || !has_much_to_do(c))
     return in_turn(c, ctx->pool);
   c->by.decoders = weft_ctx_take(ctx, c->count * each, LINE);
-  if (!c->by.decoders) // which only sharing needs
+  if (!c->by.decoders) // only needed for sharing
     return in_turn(c, ctx->pool);
   c->by.next = (uint32_t *)(c->by.decoders + c->count);
   c->status = (weft_status *)(c->by.next + c->count);
@@ -416,7 +417,7 @@ weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch
   weft_ctx *ctx = decoders[0]->ctx;
   if (queue && queue->ctx != ctx)
     return WEFT_E_ARGUMENT;
-  for (size_t i = 0; i < count; i++) // what is wrong is told before what is not there yet
+  for (size_t i = 0; i < count; i++) // report errors before missing packets
     if (batches[i].count > 0 && decoders[i]->rank == 0)
       return WEFT_PENDING;
   if (!weft_decoder_on_device(decoders[0]))

@@ -2,19 +2,18 @@
 // The deferred half of the decoder: multiplies the payload slots by T, in place.
 //
 // Let O be the slots that were clean after the last reduction, with payloads P, and N those filled
-// since, with payloads as they arrived, R. Elimination has made rows of T for both:
+// since, with payloads R as received. Elimination has made rows of T for both:
 //
 //   new payloads of N = T[N][O] * P + T[N][N] * R
 //   new payloads of O = P + D * (new payloads of N)
 //
-// D is what rows O had in the columns N before elimination cleared them. It is not stored, but
-// T[O] = I + D * T[N] holds in the columns O and T[O][N] = D * T[N][N] in the columns N, and
-// T[N][N] is a product of elementary matrices: D = T[O][N] * inverse(T[N][N]). With everything
-// deferred O is empty and this is a batch decode; with one packet at a time it is progressive
-// elimination.
+// D is what rows O had in the columns N before elimination cleared them. It is not stored, but T[O]
+// = I + D * T[N] holds in the columns O, and T[O][N] = D * T[N][N] in the columns N; T[N][N] is a
+// product of elementary matrices, so D = T[O][N] * inverse(T[N][N]). With everything deferred, O is
+// empty and this is a batch decode; with one packet at a time it is progressive elimination.
 //
-// The payloads are worked on in panels of columns, so that scratch for the old R of one panel is
-// enough; threads take panels of their own.
+// Payloads are processed in panels (ranges of byte columns), so that scratch for the old R of one
+// panel is enough; each thread takes panels of its own.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@
 enum {
   LINE = 64,
   PANEL_TOTAL = 2 * 1024 * 1024, // bytes of scratch for panels, all threads together
-  PANEL_BYTES = 256 * 1024,      // of one panel: stays in a second-level cache
+  PANEL_BYTES = 256 * 1024,      // of one panel: fits in a second-level cache
   WIDTH_MIN = 256                // narrower panels cost more in overhead than they save
 };
 
@@ -31,17 +30,17 @@ typedef struct reduction {
   weft_decoder *decoder;
   weft_pool *pool;
   size_t old_count, new_count; // |O|, |N|
-  // Only rows of T that are no unit vectors need work. Pivots, not positions.
+  // Only rows of T that are not unit vectors need work. These list pivots, not positions.
   uint16_t new_dirty[WEFT_MAX_BLOCKS], old_dirty[WEFT_MAX_BLOCKS];
   size_t new_dirty_count, old_dirty_count;
-  // All pivots, in the order of new_dirty: as they arrived, or ascending where O is empty, so that
-  // a complete decoder's rows are T as they lie.
+  // All pivots, in the order of new_dirty: order of arrival, or ascending if O is empty, so that a
+  // complete decoder's rows can be used as T in place.
   uint16_t columns[WEFT_MAX_BLOCKS];
   const uint8_t *a; // (new_dirty, rank): T[N], row stride a_stride
   size_t a_stride;
   const uint8_t *d;   // (old_dirty, |N|)
-  uint8_t *panels;    // one of panel_bytes for each worker
-  size_t width;       // columns of a panel
+  uint8_t *panels;    // one of panel_bytes per worker
+  size_t width;       // bytes per row of a panel
   size_t panel_bytes; // new_dirty_count * width
   size_t panel_count;
   atomic_size_t next_panel;
@@ -85,14 +84,14 @@ static void pick(const uint8_t *restrict row, const uint16_t *restrict columns, 
     out[j] = row[columns[j]];
 }
 
-// out (count, column_count) = T of the rows.
+// out (count, column_count) = T[rows][columns].
 static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t count,
                    const uint16_t *columns, size_t column_count, uint8_t *out) {
   for (size_t i = 0; i < count; i++)
     pick(weft_decoder_row(decoder, rows[i]), columns, column_count, out + i * column_count);
 }
 
-// T[N], made in `out` unless it lies there already.
+// Sets r->a to T[N]: in place if possible, otherwise gathered in `out`.
 static void gather_new(reduction *r, uint8_t *out) {
   const weft_decoder *decoder = r->decoder;
   const bool as_it_lies = r->new_dirty_count == decoder->id.blocks;
@@ -102,7 +101,8 @@ static void gather_new(reduction *r, uint8_t *out) {
     gather(decoder, r->new_dirty, r->new_dirty_count, r->columns, decoder->rank, out);
 }
 
-// d = T[O][N] * inverse(T[N][N]) for the dirty rows of O. scratch: |N| * (|N| + old_dirty_count).
+// Computes d = T[O][N] * inverse(T[N][N]) for the dirty rows of O. scratch: |N| * (|N| +
+// old_dirty_count).
 static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
   const weft_decoder *decoder = r->decoder;
   const weft_ctx *ctx = decoder->ctx;
@@ -115,7 +115,7 @@ static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
   const weft_invert invert = {
       .count = 1, .k = n, .in = inverse, .out = inverse, .singular = &singular};
   WEFT_TRY(ctx->host->invert(ctx->host, &exec, &invert));
-  if (singular) // cannot be: see above
+  if (singular) // cannot happen: see above
     return WEFT_E_SINGULAR;
   gather(decoder, r->old_dirty, r->old_dirty_count, fresh, n, t);
   const weft_gemm product = {.m = r->old_dirty_count,
@@ -128,7 +128,7 @@ static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
   return ctx->host->gemm(ctx->host, &exec, &product, 1);
 }
 
-// New payloads of N, from those of O and a copy of the arrived ones.
+// Computes the new payloads of N, from those of O and a copy of the received ones.
 static weft_status reduce_new(const reduction *r, const weft_exec *exec, size_t begin, size_t len,
                               uint8_t *panel) {
   const weft_decoder *decoder = r->decoder;
@@ -154,7 +154,7 @@ static weft_status reduce_new(const reduction *r, const weft_exec *exec, size_t 
   return decoder->ctx->host->gemm(decoder->ctx->host, exec, &product, 1);
 }
 
-// New payloads of O, from the new ones of N.
+// Computes the new payloads of O, from the new ones of N.
 static weft_status reduce_old(const reduction *r, const weft_exec *exec, size_t begin, size_t len) {
   const weft_decoder *decoder = r->decoder;
   const uint8_t *x[WEFT_MAX_BLOCKS];
@@ -178,7 +178,7 @@ static void reduce_panels(void *user, size_t worker) {
   reduction *r = user;
   const size_t k = r->decoder->id.block_bytes;
   weft_exec exec = weft_ctx_host_exec(r->decoder->ctx, NULL);
-  exec.allocator = NULL; // the panels are all the memory that rlnc.h promises
+  exec.allocator = NULL; // rlnc.h promises no memory beyond the panels
   size_t index;
   while ((index = atomic_fetch_add(&r->next_panel, 1)) < r->panel_count) {
     const size_t begin = index * r->width;
@@ -193,7 +193,7 @@ static void reduce_panels(void *user, size_t worker) {
   }
 }
 
-// How wide panels are and how many threads get one.
+// Sets the width of panels; returns how many threads get one.
 static size_t plan_panels(reduction *r) {
   const weft_decoder *decoder = r->decoder;
   const size_t k = decoder->id.block_bytes;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder as a recoder, at any rank. A random combination w of the matrix's rows has w itself in
-// the pivot columns and w * C in the others; its payload is w * T over the slots. Both products are
-// one, since C and T lie side by side in the rows of M.
+// Uses a decoder as a recoder, at any rank. A random combination w of the matrix's rows is w itself
+// in the pivot columns and w * C in the others; its payload is w * T over the slots. Both come from
+// one product, since C and T share the rows of M.
 #include <string.h>
 
 #include "lib/batch.h"
 #include "lib/decoder.h"
 
-// What stands in the pivots' columns is what the packet is over the slots, and its weights belong
-// there.
+// Swaps the contents of the pivot columns, which are the packet's weights over the slots, with
+// `weights`, which are the packet's coefficients there.
 static void swap(const uint16_t *restrict pivots, size_t rank, uint8_t *restrict vector,
                  uint8_t *restrict weights) {
   for (size_t j = 0; j < rank; j++) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of coded packets: chooses coefficients, and has the context's row multiply them with the
-// segments. On a device that can, coefficients are made where they are used (weft_backend.expand).
+// segments. On a device that supports it, coefficients are generated where they are used
+// (weft_backend.expand).
 // Ho et al., "A Random Linear Network Coding Approach to Multicast" (2006); Chou, Wu and Jain,
-// "Practical Network Coding" (2003), for segments and vectors that travel with the packets.
+// "Practical Network Coding" (2003), for segments and for vectors that travel with the packets.
 #include <string.h>
 
 #include "lib/batch.h"
@@ -16,21 +17,21 @@ typedef struct part {
   weft_encoder *encoder;
   const weft_batch *batch;
   size_t systematic;              // leading packets that are source blocks
-  bool expanded;                  // the coded packets' coefficients are made on the device
-  uint8_t *coefficients;          // (count, n) or, where expanded, of the coded ones alone
+  bool expanded;                  // the device makes the coded packets' coefficients
+  uint8_t *coefficients;          // (count, n); where expanded, of the coded ones only
   size_t stride;                  // bytes
   weft_mem mem;                   // of coefficients
-  size_t next_block;              // what the encoder goes back to
+  size_t next_block;              // state to restore on failure
   uint64_t next_seed, first_seed; // first_seed: of the first coded packet
 } part;
 
 static size_t coded_of(const part *p) { return p->batch->count - p->systematic; }
 static size_t blocks_of(const part *p) { return p->encoder->segment->id.blocks; }
 
-// --- what the packets are ---
+// --- describing the packets ---
 
-// Sparse seeds that stand for all zeros are passed over. Of the first that does not,
-// `coefficients`, unless that is NULL.
+// Returns the next sparse seed, skipping those whose coefficients are all zero. Writes the seed's
+// coefficients to `coefficients` unless it is NULL.
 static uint64_t next_sparse_seed(weft_encoder *encoder, uint8_t *coefficients) {
   const weft_segment_id *id = &encoder->segment->id;
   const uint16_t density_q16 = encoder->options.density_q16;
@@ -44,8 +45,8 @@ static uint64_t next_sparse_seed(weft_encoder *encoder, uint8_t *coefficients) {
   }
 }
 
-// The next packet's mode, index and seed; `coefficients` gets them if it is sparse by a seed, and
-// may be NULL.
+// Describes the next packet: mode, index and seed. The coefficients of a sparse seeded packet are
+// written to `coefficients` unless it is NULL.
 static weft_packet describe(weft_encoder *encoder, uint8_t *coefficients) {
   const weft_encoder_options *options = &encoder->options;
   weft_packet packet = {.id = encoder->segment->id, .mode = WEFT_PACKET_VECTOR};
@@ -66,7 +67,7 @@ static weft_packet describe(weft_encoder *encoder, uint8_t *coefficients) {
 static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coefficients) {
   const size_t n = packet->id.blocks;
   if (packet->mode == WEFT_PACKET_SPARSE)
-    return; // as it was described
+    return; // drawn by `describe`
   if (packet->mode != WEFT_PACKET_VECTOR)
     weft_expand_packet(encoder->ctx, packet, coefficients);
   else if (encoder->options.density_q16 == 0)
@@ -75,9 +76,9 @@ static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coef
     weft_random_sparse(&encoder->random, encoder->options.density_q16, coefficients, n);
 }
 
-// Describes all packets of the part; draws the coefficients that are drawn here; notes the seeds of
-// coded packets in `seeds` where that is not NULL. Dense seeds count up, so that all threads can
-// draw at once.
+// Describes all packets of the part, draws the coefficients that the CPU draws, and stores the
+// seeds of coded packets in `seeds` unless it is NULL. Dense seeds count up, so that all threads
+// can draw at once.
 static void fill_in(part *p, weft_seed *seeds) {
   const weft_batch *batch = p->batch;
   const size_t stride = batch->count > 1 ? batch->coefficients_stride : blocks_of(p);
@@ -109,11 +110,12 @@ static void fill_in(part *p, weft_seed *seeds) {
   }
 }
 
-// --- where coefficients are made and lie ---
+// --- where coefficients are made and stored ---
 
-// Coefficients that the caller wants in ordinary memory, or that a key fixes, are drawn by the CPU;
-// so are sparse fresh ones, of which none may be all zeros, and those beside source blocks that go
-// to ordinary memory, which are then products like the rest.
+// Whether the device makes the part's coefficients. The CPU draws them if the caller wants them in
+// ordinary memory, or a key fixes them. It also draws sparse fresh ones, as none may be all zeros,
+// and those next to source blocks that go to ordinary memory, which are products like the rest
+// then.
 static bool can_expand(const part *p) {
   const weft_encoder *encoder = p->encoder;
   const weft_batch *batch = p->batch;
@@ -126,7 +128,7 @@ static bool can_expand(const part *p) {
   return encoder->options.seeded || (encoder->options.density_q16 == 0 && !encoder->random.fixed);
 }
 
-// Room for the coefficients of a part that the CPU draws.
+// Allocates room for the coefficients of a part that the CPU draws.
 static weft_status take_room(weft_call *call, part *p) {
   const weft_batch *batch = p->batch;
   const size_t n = blocks_of(p);
@@ -154,7 +156,8 @@ static bool same_kind(const part *a, const part *b) {
          x->density_q16 == y->density_q16;
 }
 
-// The coded packets of `count` parts of one kind, in one expansion into dense rows at `out`.
+// Makes the coefficients of the coded packets of `count` parts of one kind, in one expansion into
+// dense rows at `out`.
 static weft_status expand_run(weft_call *call, part *parts, size_t count, uint8_t *out) {
   const weft_ctx *ctx = call->queue->ctx;
   const weft_encoder *encoder = parts[0].encoder;
@@ -188,7 +191,7 @@ static weft_status expand_run(weft_call *call, part *parts, size_t count, uint8_
   return ctx->row->expand(ctx->row, &call->exec, &expansion);
 }
 
-// Where the caller wants to see coefficients that were made on the device, or drawn for it.
+// Copies coefficients to where the caller wants them, if they were made elsewhere.
 static weft_status hand_out(const weft_call *call, const part *p) {
   const weft_batch *batch = p->batch;
   if (!batch->coefficients || batch->coefficients == p->coefficients)
@@ -222,7 +225,7 @@ static weft_status make_coefficients(weft_call *call, part *parts, size_t count,
 
 // --- payloads ---
 
-// Source blocks as they are; none where they are products.
+// Copies the systematic packets' source blocks.
 static weft_status copy_blocks(const weft_call *call, const part *p) {
   const weft_segment *segment = p->encoder->segment;
   const weft_ctx *ctx = segment->ctx;
@@ -256,9 +259,9 @@ static weft_gemm product_of(const weft_segment *segment, size_t count, const uin
                      .y = payloads};
 }
 
-// Whether a packet is made of those blocks alone whose coefficients are not zero. A product of
+// Whether each packet is computed only from the blocks with nonzero coefficients. A product of
 // several packets reads each block once for many of them, and takes as long as gathering two fifths
-// to a fourth of the blocks for each does (Zen 4, avx2 to gfni512).
+// to a fourth of the blocks for each (Zen 4, avx2 to gfni512).
 static bool is_gathered(const part *p, size_t packets) {
   enum { MOST_OF_MANY = (UINT16_MAX + 1) / 4 };
   const size_t density_q16 = p->encoder->options.density_q16;
@@ -267,7 +270,8 @@ static bool is_gathered(const part *p, size_t packets) {
          (packets == 1 || density_q16 <= MOST_OF_MANY);
 }
 
-// `x` and `a` get those blocks, of which there are product->k, and their coefficients.
+// Lists the blocks with nonzero coefficients in `x`, these coefficients in `a`, and their number in
+// product->k.
 static void gather(const weft_segment *segment, const uint8_t *coefficients, weft_gemm *product,
                    const uint8_t **x, uint8_t *a) {
   size_t found = 0;
@@ -281,9 +285,9 @@ static void gather(const weft_segment *segment, const uint8_t *coefficients, wef
   product->x.ptr = x;
 }
 
-// Products of one packet each, and what they are made of.
+// Products of one packet each, and their operands.
 typedef struct gathering {
-  size_t rows; // products that there is room for
+  size_t rows; // capacity in products
   weft_gemm *products;
   const uint8_t **x; // (rows, n)
   uint8_t *a;        // (rows, n)
@@ -308,7 +312,7 @@ static weft_status multiply_rows(weft_call *call, const weft_segment *segment,
   return WEFT_OK;
 }
 
-// `product`, packet by packet; of which threads share several, where there is memory for that.
+// Computes `product` packet by packet; threads share several packets if there is memory for that.
 static weft_status multiply_gathered(weft_call *call, const weft_segment *segment,
                                      const weft_gemm *product) {
   enum { TOGETHER = 32 };
@@ -338,7 +342,7 @@ static weft_status make_payloads(weft_call *call, const part *parts, size_t coun
   size_t used = 0;
   for (size_t i = 0; i < count; i++) {
     const part *p = &parts[i];
-    // Nothing is copied from a device to ordinary memory, which would wait for it.
+    // A copy from the device to ordinary memory would wait, so source blocks are products there.
     const bool as_products = call->queue->ctx->device && p->batch->mem == WEFT_MEM_HOST;
     const size_t first = as_products ? 0 : p->systematic;
     if (p->systematic > 0 && !as_products)
@@ -369,7 +373,7 @@ static weft_status check(const weft_encoder *encoder, const weft_ctx *ctx,
   WEFT_TRY(weft_batch_check_payloads(batch, id, ctx->device != NULL));
   if (batch->coefficients || !options->seeded)
     return weft_batch_check_coefficients(batch, id, ctx->device != NULL);
-  // Something must tell what the payloads are.
+  // Something must tell the caller what the payloads are.
   const bool counts_up = options->density_q16 == 0 && encoder->next_block == id->blocks;
   return batch->packets || counts_up ? WEFT_OK : WEFT_E_ARGUMENT;
 }
@@ -383,7 +387,7 @@ static weft_status code(weft_call *call, part *parts, size_t count) {
         return WEFT_E_NOMEM;
       bytes += coded_of(&parts[i]) * blocks_of(&parts[i]);
     }
-  weft_gemm one; // as most calls for a packet on demand have
+  weft_gemm one; // the common case of a packet on demand
   weft_gemm *products =
       count > 1 ? weft_ctx_take(ctx, count * sizeof *products, _Alignof(weft_gemm)) : &one;
   if (!products)
@@ -401,7 +405,8 @@ static weft_status code(weft_call *call, part *parts, size_t count) {
   return status;
 }
 
-// Encoders go back to where they were before the parts, the last first: of some there are several.
+// Returns the encoders to their state before the parts, in reverse: an encoder may occur several
+// times.
 static void go_back(const part *parts, size_t count) {
   for (size_t i = count; i-- > 0;) {
     parts[i].encoder->next_block = parts[i].next_block;
@@ -441,8 +446,8 @@ weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, w
   return code_call(encoder->ctx, &p, 1, queue);
 }
 
-// Parts of all batches that ask for something. What an encoder has to do in one depends on those
-// before: it is led through them, and back.
+// Makes the parts of all nonempty batches. An encoder's work in one batch depends on the batches
+// before, so encoders are advanced through them, and then reset.
 static weft_status parts_of(weft_encoder *const *encoders, const weft_batch *batches, size_t count,
                             part *parts, size_t *used) {
   const weft_ctx *ctx = encoders[0]->ctx;
@@ -455,7 +460,7 @@ static weft_status parts_of(weft_encoder *const *encoders, const weft_batch *bat
     part *p = &parts[(*used)++];
     *p = part_of(encoders[i], &batches[i]);
     p->encoder->next_block += p->systematic;
-    if (p->encoder->options.seeded) // sparse ones are counted where they are drawn
+    if (p->encoder->options.seeded) // sparse seeds are counted where they are drawn
       p->encoder->next_seed += coded_of(p);
   }
   go_back(parts, *used);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder's handle, and single datagrams; products are in encode_batch.c.
+// Creates encoders and makes single datagrams; encode_batch.c computes the products.
 // Ho et al., "A Random Linear Network Coding Approach to Multicast" (2006); Chou, Wu and Jain,
-// "Practical Network Coding" (2003), for segments and vectors that travel with the packets.
+// "Practical Network Coding" (2003), for segments and for vectors that travel with the packets.
 #include "lib/encoder.h"
 
 weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,

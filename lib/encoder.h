@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of an encoder.
+// The encoder's internals.
 #ifndef WEFT_LIB_ENCODER_H
 #define WEFT_LIB_ENCODER_H
 
@@ -11,8 +11,8 @@ struct weft_encoder {
   const weft_segment *segment;
   weft_ctx *ctx;
   weft_encoder_options options;
-  size_t next_block;  // systematic: the next source block to send; n when all were
-  uint64_t next_seed; // seeded: of the next coded packet
+  size_t next_block;  // systematic: the next source block to send; n once all are sent
+  uint64_t next_seed; // seeded: the next coded packet's seed
   weft_random random;
 };
 

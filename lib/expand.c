@@ -4,8 +4,9 @@
 #include <string.h>
 
 enum {
-  TOGETHER = 64,    // rows that a thread takes at once
-  ALONE_BLOCKS = 32 // one row of so few takes one block of keystream, which leaves nothing to share
+  TOGETHER = 64, // rows that a thread takes at a time
+  // Up to this many coefficients, a row needs a single block of keystream: nothing to parallelise.
+  ALONE_BLOCKS = 32
 };
 
 typedef struct counted {

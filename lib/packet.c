@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire format of coded packets, version 1 (docs/wire.md): reading, writing, and what a packet's
-// coefficients are. All numbers on the wire are big-endian.
+// The wire format of coded packets, version 1 (docs/wire.md): reading, writing, and the
+// coefficients of a packet. All numbers on the wire are big-endian.
 #include "weft/packet.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ weft_status weft_packet_check(const weft_packet *packet) {
 
 // --- sizes ---
 
-// The mode's own bytes between header and payload; 0 for a mode that there is not.
+// Returns the mode's own bytes between header and payload; 0 for an unknown mode.
 static size_t mode_bytes(size_t blocks, unsigned mode) {
   switch (mode) {
   case WEFT_PACKET_SYSTEMATIC:
@@ -73,7 +73,7 @@ size_t weft_packet_session_bytes(const weft_segment_id *id, weft_packet_mode mod
 
 // --- reading ---
 
-// What follows the header. `out` already has mode and id.
+// Parses what follows the header. `out` already has mode and id.
 static weft_status parse_body(const uint8_t *body, size_t bytes, weft_packet *out) {
   if (!weft_segment_id_valid(&out->id))
     return WEFT_E_MALFORMED;
@@ -99,7 +99,7 @@ static weft_status parse_body(const uint8_t *body, size_t bytes, weft_packet *ou
   return weft_packet_check(out);
 }
 
-// Version and length of the header.
+// Checks the version, the length and the mode of a datagram.
 static weft_status check_header(const uint8_t *datagram, size_t bytes, size_t header) {
   if (bytes == 0)
     return WEFT_E_MALFORMED;
@@ -139,14 +139,14 @@ weft_status weft_packet_parse_session(const uint8_t *datagram, size_t bytes, uin
 
 // --- writing ---
 
-// Mode data and payload into `room` bytes.
+// Writes mode data and payload into `room` bytes.
 static weft_status write_body(const weft_packet *packet, uint8_t *body, size_t room,
                               size_t *written) {
   const size_t mode_data = mode_bytes(packet->id.blocks, packet->mode);
   const size_t bytes = mode_data + (packet->payload ? packet->id.block_bytes : 0);
   if (room < bytes)
     return WEFT_E_BUFFER;
-  if (packet->payload && packet->payload != body + mode_data) // it may have been made there
+  if (packet->payload && packet->payload != body + mode_data) // it may already be in place
     memmove(body + mode_data, packet->payload, packet->id.block_bytes);
   switch (packet->mode) {
   case WEFT_PACKET_SYSTEMATIC:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues: a stream of the device, and what calls left to be done once it is idle. On host contexts
-// a queue orders nothing, since the work is done when a call returns.
+// Queues: a device stream, and the work that calls have deferred until it is idle. On host contexts
+// a queue orders nothing, since work is finished when a call returns.
 #include <string.h>
 
 #include "lib/ctx.h"
@@ -11,7 +11,7 @@ static void push(weft_queue *queue, weft_deferred *deferred) {
   queue->deferred = deferred;
 }
 
-// Calls leave their deferred work last first; it is finished in the order it was left.
+// Deferred work is stacked, newest first; it is finished in the order it was added.
 static void finish_all(weft_queue *queue, weft_status status) {
   weft_deferred *in_order = NULL;
   while (queue->deferred) {
@@ -51,7 +51,7 @@ weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out) {
 void weft_queue_free(weft_queue *queue) {
   if (!queue)
     return;
-  (void)weft_queue_wait(queue); // whatever went wrong, what was left is freed
+  (void)weft_queue_wait(queue); // whatever went wrong, deferred work is freed
   if (queue->stream && !queue->foreign)
     weft_device_stream_free(queue->ctx->device, queue->stream);
   for (size_t i = 0; i < WEFT_SIDE_STREAMS; i++)
@@ -76,9 +76,9 @@ weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue 
   return WEFT_OK;
 }
 
-// What the stream has answered goes to all that was left on the queue.
+// Passes the stream's status to all deferred work.
 static weft_status settle(weft_queue *queue, weft_status status) {
-  // A device that is not lost still works in memory that is about to be handed out again.
+  // Unless the device is lost, it may still be using memory that is about to be reused.
   if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
     (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
   finish_all(queue, status);
@@ -148,12 +148,12 @@ weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call) {
 }
 
 weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
-  if (!ctx->device) { // the work is done: what it left can be freed at once, queue or not
+  if (!ctx->device) { // the work is done: free what it left at once, with or without a queue
     finish_all(call->queue, WEFT_OK);
     return status;
   }
   if (call->queue != &call->own) {
-    // What it left there names buffers that are the caller's own again.
+    // Work on the queue uses buffers that now belong to the caller again.
     if (status != WEFT_OK && status != WEFT_DEPENDENT && status != WEFT_PENDING)
       weft_queue_drain(call->queue);
     return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fresh coefficients from libsodium's randombytes (random.h).
+// Random coefficients from libsodium's randombytes (random.h).
 #include "lib/random.h"
 
 #include <sodium.h>
@@ -7,7 +7,7 @@
 
 _Static_assert(WEFT_RANDOM_KEY_BYTES == randombytes_SEEDBYTES, "one key makes one keystream");
 
-// Fills of the buffer from one key of the system's; asking for it costs a quarter of a fill.
+// Buffer fills per system key; fetching a key costs a quarter of a fill.
 enum { FILLS_PER_KEY = 16 };
 
 void weft_random_init(weft_random *random) {
@@ -22,7 +22,7 @@ void weft_random_fix(weft_random *random, const uint8_t *key) {
   memcpy(random->key, key, sizeof random->key);
 }
 
-// Each fill begins with the key of the next, which nobody else sees.
+// Each fill begins with the key of the next one, which is never handed out.
 static void refill(weft_random *random) {
   if (!random->fixed && random->fills-- == 0) {
     randombytes_buf(random->key, sizeof random->key);
@@ -59,7 +59,7 @@ void weft_random_nonzero(weft_random *random, uint8_t *out, size_t count) {
     *zero = nonzero(random);
 }
 
-// From the buffer as it lies there, but for its end.
+// Reads straight from the buffer, except at its end.
 static unsigned draw_u16(weft_random *random) {
   uint8_t draw[2];
   if (random->left < sizeof draw) {

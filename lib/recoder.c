@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recoder: keeps packets as they came and mixes them, without elimination.
+// The recoder: keeps packets as received and mixes them, without elimination.
 #include <stdbool.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "weft/rlnc.h"
 
 enum {
-  // Held payloads lie in blocks of columns, so that a product of one packet reads what is next to
-  // each other; as many bytes as such a product takes at a time (kernels/tile.h).
+  // Held payloads are stored in blocks of columns, so that the product for one packet reads
+  // adjacent memory; as many bytes as such a product processes at a time (kernels/tile.h).
   COLUMNS = 4096,
   TOGETHER = 16 // parts of a packet that one call multiplies
 };
@@ -22,11 +22,11 @@ struct weft_recoder {
   weft_ctx *ctx;
   weft_segment_id id;
   size_t capacity, held;
-  size_t next_mixed; // which held packet takes the next one in, once all places are taken
-  size_t parts;      // of a packet: its coefficients, then its payload in pieces of COLUMNS bytes
-  bool backwards;    // the last single packet was mixed from the last held one to the first
-  uint8_t *bytes;    // part by part: (capacity, stride of the part)
-  // Part by part, (2, capacity): its rows in order, then in reverse.
+  size_t next_mixed; // the held packet that the next one is mixed into, once all places are taken
+  size_t parts; // parts of a packet: its coefficients, then its payload in pieces of COLUMNS bytes
+  bool backwards; // the last single packet was mixed from the last held one to the first
+  uint8_t *bytes; // part by part: (capacity, stride of the part)
+  // Part by part, (2, capacity): the rows in order, then in reverse.
   const uint8_t **rows;
   weft_random random;
 };
@@ -34,7 +34,7 @@ struct weft_recoder {
 typedef struct part {
   uint8_t *base;
   size_t stride;      // bytes, a multiple of WEFT_LINE
-  size_t offset, len; // which bytes of the coefficients, or of the payload, it holds
+  size_t offset, len; // its byte range of the coefficients or the payload
   const uint8_t *const *rows;
 } part;
 
@@ -106,7 +106,7 @@ weft_status weft_recoder_fix_random(weft_recoder *recoder, const uint8_t *key) {
   if (!recoder || !key)
     return WEFT_E_ARGUMENT;
   weft_random_fix(&recoder->random, key);
-  recoder->backwards = false; // it says which weight goes to which packet
+  recoder->backwards = false; // it decides which weight goes to which packet
   return WEFT_OK;
 }
 
@@ -137,8 +137,8 @@ static weft_status add_scaled(const weft_recoder *recoder, uint8_t factor, const
   return ctx->host->gemm(ctx->host, &exec, &product, 1);
 }
 
-// Mixes a packet into one that is held, which must not become zero by it: if the two are multiples
-// of each other and the factor is the wrong one, any other factor will do.
+// Mixes a packet into a held one, which must not become zero: if the two are multiples of each
+// other and the factor happens to cancel them, any other factor will do.
 static weft_status mix_in(weft_recoder *recoder, const uint8_t *coefficients,
                           const uint8_t *payload) {
   const size_t n = recoder->id.blocks;
@@ -195,9 +195,9 @@ weft_status weft_recoder_add_datagram(weft_recoder *recoder, const uint8_t *data
 
 // --- mixing ---
 
-// out (m, len of the part) = weights (m, held) * the part of all held packets. Member by member,
-// since a compound literal of this size is cleared by a microcoded loop and then copied in pieces
-// that stores still under way cannot serve: 3 % of a whole call for one packet.
+// Sets up out (m, len of the part) = weights (m, held) * the part of all held packets. Assigned
+// member by member: a compound literal of this size is cleared by a microcoded loop and then copied
+// in pieces that cannot be forwarded from stores in flight: 3 % of a whole call for one packet.
 static void set_product(weft_gemm *product, const weft_recoder *recoder, const part *at, size_t m,
                         const uint8_t *weights, weft_rows out) {
   product->m = m;
@@ -231,9 +231,9 @@ static weft_status multiply_vectors(const weft_recoder *recoder, const weft_gemm
   return weft_mix_vectors(ctx, &exec, product);
 }
 
-// One packet on demand is bound by reading all that is held. Each is made the other way round than
-// the one before, which begins where that ended: with what the nearest cache still has, and without
-// which a segment just too large for a cache would find nothing there.
+// Mixes one packet. A packet on demand is bound by reading everything held. Each one goes through
+// the held packets in the opposite direction to the one before, starting with what the nearest
+// cache still holds; otherwise a segment slightly too large for a cache would find nothing in it.
 static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_t *coefficients,
                            uint8_t *payload) {
   const bool backwards = recoder->backwards = !recoder->backwards;
@@ -247,7 +247,7 @@ static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_
       const size_t p = backwards ? recoder->parts - 1 - first - i : first + i;
       part at = part_of(recoder, p);
       uint8_t *out = p == 0 ? coefficients : payload + at.offset;
-      if (p == 0 && n < step) { // as weft_mix_vectors does, but in one call with the others
+      if (p == 0 && n < step) { // as in weft_mix_vectors, but in one call with the others
         out = narrow;
         at.len = step;
       }
@@ -262,7 +262,7 @@ static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_
   return WEFT_OK;
 }
 
-// Held packets may depend on each other, so a mix of them can be zero; it is then drawn again.
+// Held packets may be linearly dependent, so a mix of them can be zero; then it is drawn again.
 static weft_status recode_one(weft_recoder *recoder, uint8_t *coefficients, uint8_t *payload) {
   uint8_t weights[WEFT_MAX_BLOCKS];
   do {
@@ -272,7 +272,7 @@ static weft_status recode_one(weft_recoder *recoder, uint8_t *coefficients, uint
   return WEFT_OK;
 }
 
-// Coefficients of fresh packets, none of which is zero. weights: (batch->count, held)
+// Computes the coefficients of fresh packets, none of them zero. weights: (batch->count, held)
 static weft_status mix_coefficients(weft_recoder *recoder, const weft_batch *batch,
                                     uint8_t *weights) {
   const size_t n = recoder->id.blocks, held = recoder->held;
@@ -293,7 +293,7 @@ static weft_status mix_coefficients(weft_recoder *recoder, const weft_batch *bat
   return WEFT_OK;
 }
 
-// rows: (batch->count), of use where the payloads are given as pointers.
+// rows: (batch->count), scratch for payloads given as pointers.
 static weft_status mix_payloads(const weft_recoder *recoder, const weft_batch *batch,
                                 const uint8_t *weights, uint8_t **rows) {
   for (size_t p = 1; p < recoder->parts; p++) {
@@ -317,7 +317,7 @@ static weft_status recode_many(weft_recoder *recoder, const weft_batch *batch) {
   const size_t pointers = batch->payload_rows ? sizeof *batch->payload_rows : 0;
   if (batch->count > SIZE_MAX / (recoder->held + pointers))
     return WEFT_E_NOMEM;
-  // The pointers, which want to be aligned, then the weights.
+  // The pointers, which need alignment, then the weights.
   const size_t bytes = batch->count * (pointers + recoder->held);
   uint8_t **rows = weft_ctx_take(recoder->ctx, bytes, WEFT_LINE);
   if (!rows)

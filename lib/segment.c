@@ -8,7 +8,7 @@
 #include "lib/coefficients.h"
 #include "lib/staging.h"
 
-// Rows take products of up to 2 GiB a row, and padding is one.
+// Backend rows accept products of up to 2 GiB per row, and the padding is one row.
 _Static_assert((uint64_t)WEFT_MAX_BLOCKS *WEFT_MAX_BLOCK_BYTES <= INT32_MAX,
                "the padding of a segment may be too much for one product");
 
@@ -21,8 +21,8 @@ static weft_status check(const weft_ctx *ctx, const weft_segment_options *option
   return weft_mem_check(options->mem, ctx->device != NULL);
 }
 
-// Pointers to the blocks, of which `count` follow each other: made once, since to make them anew
-// for each packet on demand would take a hundredth of its product.
+// Makes the pointers to the blocks, of which the first `count` are evenly spaced. Made once: doing
+// it for each packet on demand would take a hundredth of its product.
 static weft_status point_to_blocks(weft_segment *segment, const uint8_t *blocks, size_t count,
                                    size_t stride) {
   const size_t n = segment->id.blocks;
@@ -35,7 +35,7 @@ static weft_status point_to_blocks(weft_segment *segment, const uint8_t *blocks,
   return WEFT_OK;
 }
 
-// A copy of the data, padded with zeros. What is between the blocks nobody reads.
+// Copies the data, padded with zeros. Gaps between the blocks are never read.
 static weft_status copy_blocks(weft_segment *segment, const weft_segment_options *options) {
   const size_t n = options->id.blocks, k = options->id.block_bytes;
   const size_t stride = weft_row_stride(k), run = stride == k ? n * k : k;
@@ -53,8 +53,8 @@ static weft_status copy_blocks(weft_segment *segment, const weft_segment_options
   return point_to_blocks(segment, segment->owned, n, stride);
 }
 
-// The caller's data in place. What it does not fill is a copy of the block that it ends in, and one
-// block of zeros for all that follow.
+// Uses the caller's data in place. The block in which it ends is a padded copy, and one block of
+// zeros serves for all that follow.
 static weft_status borrow_blocks(weft_segment *segment, const weft_segment_options *options) {
   const size_t n = options->id.blocks, k = options->id.block_bytes;
   const size_t full = options->bytes / k, rest = options->bytes % k;
@@ -71,7 +71,7 @@ static weft_status borrow_blocks(weft_segment *segment, const weft_segment_optio
   return WEFT_OK;
 }
 
-// A copy in device memory; the padding is a product without terms.
+// Copies the data to device memory; the padding is written by a product without terms.
 static weft_status upload_blocks(weft_segment *segment, const weft_segment_options *options,
                                  weft_call *call) {
   const weft_ctx *ctx = segment->ctx;
@@ -139,7 +139,7 @@ weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options,
 
 // --- several at once ---
 
-// Whether a device can take them in one block, as they are.
+// Whether a device can hold the segments in one block, without padding.
 static bool fit_together(const weft_ctx *ctx, const weft_segment_options *options, size_t count) {
   const weft_segment_id *first = &options[0].id;
   const size_t bytes = (size_t)first->blocks * first->block_bytes;
@@ -152,7 +152,8 @@ static bool fit_together(const weft_ctx *ctx, const weft_segment_options *option
   return true;
 }
 
-// In one launch where the row has that; a launch for each would take longer than its copy.
+// Prepares all segments in one launch where the row can; a launch for each would take longer than
+// its copy.
 static weft_status prepare_together(weft_segment_group *group, const weft_segment_options *options,
                                     size_t count, weft_call *call) {
   const weft_ctx *ctx = call->queue->ctx;
@@ -182,7 +183,7 @@ static weft_status prepare_together(weft_segment_group *group, const weft_segmen
   return status;
 }
 
-// What follows each other in memory travels in one copy.
+// Uploads adjacent segments in one copy.
 static weft_status upload_together(weft_segment_group *group, const weft_segment_options *options,
                                    size_t count, weft_call *call) {
   const size_t bytes = options[0].bytes;
@@ -251,8 +252,8 @@ weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options
                                  : new_in_turn(ctx, options, count, queue, out);
   if (status == WEFT_OK)
     return WEFT_OK;
-  // Those made before the one that failed may be under way in memory that is about to be freed. A
-  // queue of another context has none of them, and may be another thread's.
+  // Segments created before the failure may still be in use in memory that is about to be freed. A
+  // queue of another context has no work on them, and may be in use by another thread.
   if (queue && ctx->device && queue->ctx == ctx)
     weft_queue_drain(queue);
   for (size_t i = 0; i < count; i++) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between ordinary, pinned and device memory (staging.h).
+// Moves data between ordinary, pinned and device memory (staging.h).
 #include "lib/staging.h"
 
 #include <string.h>
 
 enum {
-  // Coded bytes that are computed while the piece before is on its way to the host.
+  // Coded bytes computed while the previous piece is copied to the host.
   PIECE_BYTES = 8 << 20,
-  // Below this a product stores to pinned memory itself: a copy of its own would start later.
+  // Below this a product stores to pinned memory itself: a separate copy would start later.
   DIRECT_BYTES = 256 << 10
 };
 
@@ -78,17 +78,17 @@ typedef struct piece {
 typedef struct pipeline {
   weft_call *call;
   const weft_gemm *gemms;
-  weft_gemm *parts; // of the piece at hand, writing to device memory
+  weft_gemm *parts; // the current piece, writing to device memory
   uint8_t *to[2];   // device memory, PIECE_BYTES or one row each
-  size_t room;      // bytes of each
+  size_t room;      // bytes of each buffer
   void *copies;     // stream
   size_t pieces;
-  // The piece before, computed and not yet on its way: parts and where they belong.
+  // The previous piece, computed and not yet copied: its parts and their destinations.
   weft_gemm *last, *last_target;
   size_t last_count;
 } pipeline;
 
-// Copies `rows` rows of results from where the part has them on.
+// Copies `rows` rows of results, starting with those of `part`.
 static weft_status send_rows(const pipeline *line, size_t part, size_t rows) {
   const weft_gemm *from = &line->last[part], *to = &line->last_target[part];
   return weft_device_copy_rows(line->call->queue->ctx->device, to->y.base, to->y.stride, to->y.mem,
@@ -96,7 +96,7 @@ static weft_status send_rows(const pipeline *line, size_t part, size_t rows) {
                                line->copies);
 }
 
-// Sends the piece before on its way: the copy stream waits for all that is on the queue's.
+// Starts copying the previous piece: the copy stream waits for all work on the queue's stream.
 static weft_status send_last(pipeline *line) {
   weft_device *device = line->call->queue->ctx->device;
   if (line->last_count == 0)
@@ -106,14 +106,15 @@ static weft_status send_last(pipeline *line) {
   for (size_t i = 0; i < line->last_count; i += run) {
     const weft_gemm *from = &line->last[i], *to = &line->last_target[i];
     size_t rows = from->m;
-    // Results are dense here; those that are to follow each other travel in one copy.
+    // Results are dense in device memory; those with adjacent destinations are sent in one copy.
     for (run = 1;
          i + run < line->last_count && to[run].len == to->len && to[run].y.stride == to->y.stride &&
          to[run].y.base == to->y.base + rows * to->y.stride;
          run++)
       rows += from[run].m;
     weft_status status = send_rows(line, i, rows);
-    // Blocks of pinned memory may be neighbours by chance, and no copy goes to two of them.
+    // Separate pinned allocations may be adjacent by chance, and one copy must not span two of
+    // them.
     const bool apart = status == WEFT_E_DEVICE && run > 1;
     status = apart ? WEFT_OK : status;
     for (size_t part = i; apart && status == WEFT_OK && part < i + run; part++)
@@ -125,7 +126,8 @@ static weft_status send_last(pipeline *line) {
 }
 
 // Computes `count` parts whose results go to pinned memory as `targets` say. The buffer was last
-// read by the copies of two pieces ago; those of the piece before are enqueued only afterwards.
+// read by the copies of two pieces ago, which the queue's stream waits for; copies of the previous
+// piece are enqueued only afterwards.
 static weft_status compute(pipeline *line, weft_gemm *parts, weft_gemm *targets, size_t count) {
   const weft_ctx *ctx = line->call->queue->ctx;
   WEFT_TRY(weft_device_stream_order(ctx->device, line->call->exec.stream, line->copies));
@@ -138,7 +140,7 @@ static weft_status compute(pipeline *line, weft_gemm *parts, weft_gemm *targets,
   return WEFT_OK;
 }
 
-// Cuts the products into pieces of whole rows. parts and targets hold two pieces each.
+// Cuts the products into pieces of whole rows. `memory` holds parts and targets of two pieces.
 static weft_status run_pieces(pipeline *line, size_t count, weft_gemm *memory, size_t slots) {
   size_t used = 0, at = 0;
   weft_gemm *parts = memory, *targets = memory + slots;
@@ -176,11 +178,11 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
   weft_ctx *ctx = call->queue->ctx;
   const size_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
   pipeline line = {.call = call, .gemms = gemms, .room = (bytes + pieces - 1) / pieces};
-  size_t longest = 0; // rows stay whole
+  size_t longest = 0; // rows are not split
   for (size_t i = 0; i < count; i++)
     longest = gemms[i].len > longest ? gemms[i].len : longest;
   line.room += pieces > 1 ? longest : 0;
-  const size_t slots = count + 1; // a piece holds each product at most once
+  const size_t slots = count + 1; // a piece holds at most one part of each product
   weft_gemm *memory = weft_ctx_take(ctx, 4 * slots * sizeof *memory, _Alignof(weft_gemm));
   if (!memory)
     return WEFT_E_NOMEM;
@@ -192,7 +194,7 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
     line.to[0] = buffers;
     line.to[1] = line.to[0] + line.room;
     status = run_pieces(&line, count, memory, slots);
-    // Whoever waits for the queue waits for the copies too.
+    // Waiting for the queue waits for the copies too.
     const weft_status joined =
         weft_device_stream_order(ctx->device, call->exec.stream, line.copies);
     if (joined != WEFT_OK)
@@ -214,7 +216,7 @@ weft_status weft_call_products(weft_call *call, weft_gemm *gemms, size_t count) 
   size_t bytes = 0;
   bool by_copies = count > 0;
   for (size_t i = 0; i < count; i++) {
-    if (is_empty(&gemms[i])) { // nothing to make, wherever it would go
+    if (is_empty(&gemms[i])) { // nothing to compute, wherever it would go
       gemms[i].y.mem = WEFT_MEM_PINNED;
       continue;
     }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TOGETHER = 64 }; // vectors of one product
+enum { TOGETHER = 64 }; // vectors per product
 
 weft_status weft_mix_narrow(const weft_ctx *ctx, const weft_exec *exec, const weft_gemm *product) {
   const size_t step = weft_vector_step(ctx);

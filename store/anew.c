@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards made anew: written under .new, given their names at the end.
+// Rebuilt shards: written under .new, renamed at the end.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static bool needs_remaking(const weft_store *store, size_t shard) {
   return store->shards[shard].state != WEFT_SHARD_GOOD || store->files[shard].read_only;
 }
 
-// Whether what lies under the shard's .new is read from, and may be a shard's only copy.
+// Fails if the shard's .new file is in use: it may be another shard's only copy.
 static weft_status keep_copies(const weft_store *store, size_t shard) {
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0 && store->files[i].beside == (int)shard)
@@ -22,8 +22,8 @@ static weft_status keep_copies(const weft_store *store, size_t shard) {
   return WEFT_OK;
 }
 
-// What is made cannot take a folder's name, and would block all that write while it waits for that;
-// nor is it made in the place of one.
+// Whether a folder has the shard's name. A rebuilt shard could not take that name, and would block
+// all writers while it waited for it; nor can it be created in place of a folder.
 static bool is_folder(weft_store *store, size_t shard, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   struct stat about;
@@ -49,8 +49,8 @@ weft_status weft_store_create_fresh(weft_store_mending *m) {
   return WEFT_OK;
 }
 
-// Of a file that is in order but for what could not be written: under its own name, so that nothing
-// else is in its way but what lies under its .new.
+// Only for files whose sole defect is that they take no writes: under their own names, and with
+// nothing at their .new names.
 bool weft_store_create_late(weft_store_mending *m) {
   weft_store *store = m->store;
   char path[WEFT_STORE_PATH_BYTES];
@@ -75,7 +75,7 @@ static void drop_one(weft_store_mending *m, size_t shard) {
   m->store->io->close(m->fresh[shard]);
   m->fresh[shard] = -1;
   if (!m->committed && weft_store_shard_path(m->store->folder, shard, true, path) == WEFT_OK)
-    (void)m->store->io->unlink(path); // best effort; the next writer takes it away
+    (void)m->store->io->unlink(path); // best effort; the next writer removes it
 }
 
 void weft_store_drop_fresh(weft_store_mending *m) {
@@ -89,9 +89,8 @@ void weft_store_drop_late(weft_store_mending *m) {
       drop_one(m, i);
 }
 
-// Where stripes are lost, what is there may have chunks that somebody still needs: nothing is
-// overwritten. Of what is left shards are made only where there are none, under names that are
-// free.
+// If stripes are lost, existing files may hold chunks that are still needed: nothing is
+// overwritten. Shards are rebuilt, from what is left, only where there are none, under free names.
 void weft_store_keep_missing(weft_store_mending *m) {
   const weft_store *store = m->store;
   char path[WEFT_STORE_PATH_BYTES];
@@ -113,8 +112,8 @@ void weft_store_keep_ages(weft_store_mending *m) {
 
 // --- Names
 
-// A last chunk that was not rebuilt is a hole, as others are: what is cut short is not mended in
-// place.
+// Extends a shard to its full size. A last chunk that was not rebuilt becomes a hole, like others:
+// a truncated file is not mended in place.
 static int fill_end(const weft_store_mending *m, size_t shard) {
   const weft_store *store = m->store;
   const uint64_t bytes = weft_store_shard_bytes(&store->geometry);
@@ -127,8 +126,8 @@ static int fill_end(const weft_store_mending *m, size_t shard) {
              : weft_store_write_at(store->io, m->fresh[shard], bytes - 1, &zero, 1, NULL, 0);
 }
 
-// A header makes a file count (rule 4 of docs/format.md): first what it speaks of. One that cannot
-// be had on the disk is not made; the others are.
+// Completes the files: contents first, since a header makes a file count (rule 4 of
+// docs/format.md). A shard that cannot be synced to the disk is dropped; the others go on.
 static void finish_files(weft_store_mending *m) {
   weft_store *store = m->store;
   for (int headers = 0; headers < 2; headers++)
@@ -146,8 +145,8 @@ static void finish_files(weft_store_mending *m) {
     }
 }
 
-// Whether the file that has the final name of a slot is the only copy of another shard, as that one
-// could not be made anew.
+// Whether the file with the final name of a slot is the only copy of another shard, because that
+// shard could not be rebuilt.
 static bool name_needed(const weft_store_mending *m, size_t slot) {
   const weft_store *store = m->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
@@ -168,7 +167,7 @@ static void keep_only_copies(weft_store_mending *m) {
   }
 }
 
-// Into the set in the place of the old one.
+// Puts the new shard into the set in place of the old one.
 static void adopt(weft_store_mending *m, size_t shard) {
   weft_store *store = m->store;
   if (store->files[shard].fd >= 0)
@@ -207,7 +206,8 @@ weft_status weft_store_commit_fresh(weft_store_mending *m) {
   const size_t all = store->geometry.k + store->geometry.m;
   finish_files(m);
   keep_only_copies(m);
-  // Each name may be another shard's only copy: all copies are on the disk before the first goes.
+  // A file about to be replaced may be another shard's only copy: all new copies are on the disk
+  // before the first rename.
   WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++)
     if (m->fresh[i] >= 0 || (store->files[i].fresh && !m->partly && !name_needed(m, i)))

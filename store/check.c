@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stripe read and checked as a whole: tags of all chunks, and that parity belongs to the data.
+// Reads and checks whole stripes: tags of all chunks, and whether parity belongs to the data.
 #include "store/set.h"
 
 static weft_status agrees(const weft_store *store, const weft_store_lane *lane, bool *out) {
@@ -18,8 +18,9 @@ static weft_status rebuild_all(weft_store *store, weft_store_lane *lane, uint64_
   return weft_store_rebuild(store, lane, stripe, every, all);
 }
 
-// Whether all other parity is newer: the update that a disk did not keep of this chunk wrote that,
-// too. Of data newness tells nothing, as each update leaves some of it alone, and scrub mends it.
+// Whether all other good parity is newer than the shard's chunk: the update that this disk lost
+// wrote all parity, too. The age of data proves nothing, as each update leaves some data alone, and
+// scrub rewrites it.
 static bool parity_is_newer(const weft_store *store, const weft_store_lane *lane, size_t shard) {
   const size_t k = store->geometry.k, all = k + store->geometry.m;
   for (size_t i = k; i < all; i++)
@@ -28,9 +29,9 @@ static bool parity_is_newer(const weft_store *store, const weft_store_lane *lane
   return true;
 }
 
-// A disk may have kept a chunk from before an update. Of k + 2 sound chunks the one without which
-// the others agree is it; of fewer, any k do. Parity is newer than it: else the past could outvote
-// the update.
+// Finds a chunk that a disk has kept from before an update. Among at least k + 2 sound chunks it is
+// the one without which the others agree; any k chunks agree. All other parity must be newer than
+// it, or old chunks could outvote the update.
 static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t stripe,
                             bool *found_it) {
   const size_t k = store->geometry.k, all = k + store->geometry.m;
@@ -46,7 +47,7 @@ static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t s
     WEFT_TRY(agrees(store, lane, &without));
     found += without;
     old = without ? i : old;
-    lane->state[i] = WEFT_CHUNK_UNREAD; // as it was
+    lane->state[i] = WEFT_CHUNK_UNREAD; // restore it
     WEFT_TRY(weft_store_load(store, lane, i, stripe));
     if (lane->state[i] != WEFT_CHUNK_GOOD)
       return WEFT_OK;
@@ -59,7 +60,7 @@ static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t s
   return rebuild_all(store, lane, stripe);
 }
 
-// In which generation a chunk that was not read was written, as its trailer tells.
+// Returns the generation, according to its trailer, in which a chunk that was not read was written.
 static uint64_t told_written(weft_store *store, size_t shard, uint64_t stripe) {
   const weft_store_geometry *g = &store->geometry;
   const uint64_t at = weft_store_chunk_offset(g, stripe) + weft_store_chunk(g, stripe);
@@ -97,7 +98,7 @@ weft_status weft_store_check_stripe(weft_store *store, weft_store_lane *lane, ui
     good += lane->state[i] == WEFT_CHUNK_GOOD;
   }
   WEFT_TRY(rebuild_all(store, lane, stripe));
-  if (good <= k) // of exactly k any bytes would do
+  if (good <= k) // k chunks are always consistent
     return WEFT_OK;
   WEFT_TRY(agrees(store, lane, well));
   if (!*well)

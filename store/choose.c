@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the files found are the set: of what file, under which key, in which generation, and
-// what is wrong with each of the others.
+// Decides which of the files found are the set: of which file, under which key, of which
+// generation; and what is wrong with the others.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "store/search.h"
 
-// The same in all shards of a set but for the generation.
+// Whether two headers belong to one set: all but the generation is the same.
 static bool same_set(const weft_store_header *a, const weft_store_header *b) {
   return memcmp(a->id, b->id, sizeof a->id) == 0 && a->k == b->k && a->m == b->m &&
          a->keyed == b->keyed && a->chunk_bytes == b->chunk_bytes && a->length == b->length &&
@@ -17,8 +17,8 @@ static bool same_set(const weft_store_header *a, const weft_store_header *b) {
          memcmp(a->code, b->code, sizeof a->code) == 0;
 }
 
-// How many different shards there are of the set that `like` is of; 0 where none has its final
-// name. Of proven files alone where `proven`.
+// Counts the different shards of the set that `like` belongs to; 0 if none has its final name.
+// `proven`: counts only proven files.
 static size_t votes(const weft_store_search *s, const weft_store_header *like, bool proven) {
   bool seen[WEFT_STORE_MAX_SHARDS] = {false}, committed = false;
   size_t count = 0;
@@ -33,7 +33,7 @@ static size_t votes(const weft_store_search *s, const weft_store_header *like, b
   return committed ? count : 0;
 }
 
-// The file that most shards are of; NULL: there is none.
+// Returns a file of the set with the most shards, or NULL.
 static const weft_store_found *most_voted(const weft_store_search *s, bool proven) {
   const weft_store_found *best = NULL;
   size_t most = 0;
@@ -48,7 +48,8 @@ static const weft_store_found *most_voted(const weft_store_search *s, bool prove
   return best;
 }
 
-// Why there is no set. What the system keeps from us may be intact: that is no damage.
+// Reports why there is no set. Files that the system does not let us read may be intact: that is no
+// damage.
 static weft_status no_set(const weft_store_search *s) {
   const weft_store *store = s->store;
   const weft_store_found *refused = NULL;
@@ -60,7 +61,7 @@ static weft_status no_set(const weft_store_search *s) {
     unread += !f->fresh && f->error;
     refused = !refused && !f->fresh && f->error ? f : refused;
   }
-  if (other_version && other_version == final) // no damage: a later weft reads them
+  if (other_version && other_version == final) // no damage: a later weft can read them
     return weft_store_fail(store->report, WEFT_E_VERSION,
                            "%s: all %zu of its shards are of another format version than %d, the "
                            "one that this weft reads",
@@ -131,7 +132,7 @@ weft_status weft_store_check_key(weft_store_search *s) {
                                store->folder);
 }
 
-// What a shard counts as having gone through: a committed update is already part of it.
+// The age of a shard: what it has gone through. A committed update counts as done.
 typedef struct age {
   uint64_t generation, update;
 } age;
@@ -150,7 +151,7 @@ static bool belongs(const weft_store *store, const weft_store_found *f) {
          (!store->authenticated || weft_store_header_authentic(f->bytes, store->file_key));
 }
 
-// How many different shards of the set have this age.
+// Counts the different shards of the set that have this age.
 static size_t shards_of_age(const weft_store_search *s, age wanted) {
   bool seen[WEFT_STORE_MAX_SHARDS] = {false};
   size_t count = 0;

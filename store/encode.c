@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file becomes shards. They are written under names that do not count (.new); once all of them
-// are on the disk, the first of them that gets its final name makes all of them count.
+// Encodes a file into shards. They are written under names that do not count (.new); once all of
+// them are on the disk, the first rename to a final name commits them all.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,19 +17,20 @@ typedef struct encoding {
   weft_store *store;
   weft_store_lane *lanes;
   int input;
-  uint64_t length, total;      // so far; 0: unknown
+  uint64_t length, total;      // length: so far; total 0: unknown
   _Atomic(weft_status) failed; // why a stripe could not be coded or written
-  bool ended;                  // the input: it may have more by now
+  bool ended;                  // end of the input was seen: it may have grown since
   bool committed;
 } encoding;
 
-// Of an input that may have nothing to read for long: what ended another thread is told before.
+// Asked while the input has nothing to read, possibly for long: stops early if another thread has
+// failed.
 static bool keep_on(void *user) {
   encoding *e = user;
   return atomic_load(&e->failed) == WEFT_OK && weft_store_ask(e->store, e->length, e->total);
 }
 
-// Another thread's disk may be full at the same time.
+// Reports a failure, under the lock: another thread's disk may be full at the same time.
 static weft_status refuse(encoding *e, weft_status status, const char *text) {
   pthread_mutex_lock(&e->store->lock);
   weft_store_fail(e->store->report, status, "%s", text);
@@ -69,8 +70,8 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   return WEFT_OK;
 }
 
-// While later stripes are coded the disk writes earlier ones, so that little is left to wait for at
-// the end. One batch behind: of the last, other threads may still be writing.
+// Makes the disk write earlier stripes while later ones are coded, so that little is left to wait
+// for at the end. Stays one batch behind, since other threads may still be writing the last one.
 static void write_back(const weft_store *store, uint64_t stripe) {
   enum { BATCH = 8 };
   const weft_store_geometry *g = &store->geometry;
@@ -115,7 +116,7 @@ static weft_status clear_folder(weft_store *store) {
     const bool journal = i == WEFT_STORE_MAX_SHARDS;
     WEFT_TRY(journal ? weft_store_journal_path(store->folder, false, path)
                      : weft_store_shard_path(store->folder, i, false, path));
-    // A link counts, wherever it leads: the disk behind it may be away.
+    // A link counts, wherever it leads: the disk behind it may be absent.
     if (lstat(path, &about) == 0)
       return weft_store_fail(store->report, WEFT_E_STATE,
                              "%s is there: encode takes a folder without shards", path);
@@ -130,8 +131,8 @@ static weft_status clear_folder(weft_store *store) {
   return WEFT_OK;
 }
 
-// The folder's own name lasts only so, also where somebody else has just made it; whoever did may
-// keep its parent from us.
+// Syncs the folder's parent, without which its name may not last, even if another program has just
+// created it. In that case we may lack access to the parent, and errors are ignored.
 static weft_status sync_parent(weft_store *store, bool made) {
   char path[WEFT_STORE_PATH_BYTES];
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
@@ -140,8 +141,8 @@ static weft_status sync_parent(weft_store *store, bool made) {
   return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
-// Data shards are the input's bytes: who may not read it may not read them. Their owner can write
-// them, so that those of a read-only file can be mended.
+// Returns the shards' mode. Data shards contain the input: only those who may read it may read
+// them. The owner may write them, so that shards of a read-only file can be mended.
 static mode_t mode_for(const encoding *e) {
   struct stat about;
   const bool has_mode =
@@ -166,7 +167,7 @@ static weft_status commit(encoding *e) {
   const size_t all = store->geometry.k + store->geometry.m;
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
   store->header.length = e->length;
-  for (size_t i = 0; i < all; i++) { // all of them at once, before the first is waited for
+  for (size_t i = 0; i < all; i++) { // start all before waiting for the first
     WEFT_TRY(weft_store_write_header(store, store->files[i].fd, i));
     (void)store->io->start_writing(store->files[i].fd, 0, 0);
   }
@@ -210,8 +211,8 @@ static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
   const uint64_t unit = weft_code_unit_bytes(store->code), most = WEFT_STORE_MAX_CHUNK_BYTES;
   uint64_t chunk = shape->stripe_bytes ? shape->stripe_bytes : WEFT_STORE_DEFAULT_STRIPE_BYTES;
   chunk = chunk / shape->k + (chunk % shape->k != 0);
-  const bool in_range = chunk <= most && unit <= most; // what is rounded up then does not wrap
-  if (!shape->stripe_bytes)                            // whole pages are kinder to the kernels
+  const bool in_range = chunk <= most && unit <= most; // rounding up cannot overflow then
+  if (!shape->stripe_bytes)                            // whole pages are faster for the kernels
     chunk = (chunk + 4095) / 4096 * 4096;
   chunk = (chunk + unit - 1) / unit * unit;
   if (!in_range || chunk > most)
@@ -285,7 +286,7 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
   const bool begun = status == WEFT_OK;
   if (begun)
     status = encode(&e);
-  // Under the lock: without it, another call may be about to fill the folder.
+  // Only while holding the folder's lock: otherwise another call may be about to fill the folder.
   if (status != WEFT_OK && made && !e.committed && (!begun || e.store->folder_fd >= 0))
     (void)rmdir(folder);
   weft_store_close(e.store);

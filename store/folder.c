@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a set, and files in it, with the report's error set where something fails.
+// The folder of a set and its files; failures set the report's error.
 #define _DEFAULT_SOURCE // flock
 #include "store/folder.h"
 
@@ -14,7 +14,7 @@ weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, 
   *fd = io->open(folder, O_RDONLY | O_DIRECTORY, 0);
   if (*fd < 0)
     return weft_store_fail_io(report, folder, errno);
-  // File systems without locks are used without.
+  // File systems without locks are used unlocked.
   if (flock(*fd, (write ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return WEFT_OK;
   io->close(*fd);
@@ -23,7 +23,7 @@ weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, 
 }
 
 static int try_create(const weft_store_io *io, const char *path, mode_t mode, int *fd) {
-  // Not through a link that lies there, nor into a file that has another name too.
+  // Neither follow an existing link nor write to a file that has another name too.
   *fd = -1;
   if (io->unlink(path) == 0 || errno == ENOENT)
     *fd = io->open(path, O_RDWR | O_CREAT | O_EXCL, mode);
@@ -36,7 +36,8 @@ weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t 
   return error ? weft_store_fail_io(report, path, error) : WEFT_OK;
 }
 
-// Else a set that root mends would be taken away from its owner, file by file.
+// Gives a file the shards' owner and group: otherwise root, when mending a set, would take it from
+// its owner file by file.
 static void take_owner(const weft_store *store, int fd) {
   struct stat its, about = {0}, all = {.st_mode = 0666};
   bool any = false;
@@ -55,7 +56,7 @@ static void take_owner(const weft_store *store, int fd) {
     return;
   if (fchown(fd, all.st_uid, all.st_gid) != 0)
     (void)!fchown(fd, (uid_t)-1, all.st_gid);
-  if (fstat(fd, &its) == 0 && its.st_gid == all.st_gid) // until here nobody got more than he had
+  if (fstat(fd, &its) == 0 && its.st_gid == all.st_gid) // until here no one has gained access
     (void)fchmod(fd, all.st_mode);
 }
 
@@ -88,8 +89,8 @@ mode_t weft_store_mode(const weft_store *store, const char *folder) {
 
 int weft_store_try_sync(const weft_store_io *io, int fd) {
   const int error = weft_store_sync(io, fd);
-  // The system may show what the disk lacks, also what a call wrote that was killed, of which
-  // nobody knows. Once that is forgotten, tags tell.
+  // The cache may show data that the disk lacks, including what a killed call wrote unnoticed. Once
+  // it is dropped, tags reveal that.
   if (error)
     (void)io->forget(fd);
   return error;

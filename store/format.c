@@ -80,7 +80,7 @@ void weft_store_header_write(const weft_store_header *h, const uint8_t *file_key
                            NULL, 0);
 }
 
-// Messages have the name: no control characters get to a terminal.
+// The name appears in messages: no control characters may reach a terminal.
 static bool printable(const char *name, size_t bytes) {
   for (size_t i = 0; i < bytes; i++)
     if (name[i] <= ' ' || name[i] > '~')
@@ -161,7 +161,7 @@ weft_status weft_store_geometry_of(const weft_store_header *h, size_t unit_bytes
   if (h->chunk_bytes % unit_bytes != 0)
     return WEFT_E_MALFORMED;
   const uint64_t whole = h->length / stripe, rest = h->length % stripe;
-  // Chunks of a few bytes have trailers larger than themselves.
+  // Chunks of a few bytes are smaller than their trailers.
   if (whole >= WEFT_STORE_MAX_LENGTH / (h->chunk_bytes + WEFT_STORE_TRAILER_BYTES))
     return WEFT_E_MALFORMED;
   out->stripes = whole + (rest != 0);
@@ -201,7 +201,8 @@ uint64_t weft_store_data_bytes(const weft_store_geometry *g, uint64_t stripe) {
 
 enum { AT_CHUNK_NONCE = 8, AT_CHUNK_TAG = 16 };
 
-// Poly1305 needs a key for each message: generation and nonce make it new whenever bytes change.
+// Derives a chunk's key. Poly1305 needs a key per message: generation and nonce make it new
+// whenever the bytes change.
 static void chunk_key(const uint8_t *file_key, uint16_t shard, uint64_t stripe,
                       const uint8_t *trailer, uint8_t out[crypto_onetimeauth_KEYBYTES]) {
   uint8_t text[32] = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's file calls, and transfers that are complete.
+// The system's file calls, and complete transfers.
 #define _GNU_SOURCE // preadv, pwritev, sync_file_range
 #include "store/io.h"
 
@@ -46,7 +46,7 @@ const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .unlink = unlink,
                                            .mkdir = mkdir};
 
-// What is left of two parts after `done` bytes; how many parts that is.
+// Lists what is left of two parts after `done` bytes; returns the number of parts.
 static int parts_left(struct iovec out[2], uint8_t *a, size_t a_bytes, uint8_t *b, size_t b_bytes,
                       size_t done) {
   int count = 0;
@@ -84,7 +84,7 @@ int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t
 int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
                         size_t bytes, const uint8_t *then, size_t then_bytes) {
   for (size_t at = 0; at < bytes + then_bytes;) {
-    struct iovec parts[2]; // which pwritev only reads
+    struct iovec parts[2]; // pwritev only reads them
     const int count = parts_left(parts, (uint8_t *)(uintptr_t)in, bytes, (uint8_t *)(uintptr_t)then,
                                  then_bytes, at);
     const ssize_t n = io->pwritev(fd, parts, count, (off_t)(offset + at));
@@ -99,7 +99,8 @@ int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const 
   return 0;
 }
 
-// A signal may reach another thread than the one that waits here, so it waits in short turns.
+// Waits until fd is ready; returns false if told to stop. A signal may be delivered to another
+// thread than the waiting one, so it waits in short turns.
 static bool awaited(const weft_store_io *io, int fd, short events,
                     const weft_store_patience *patience) {
   enum { TURN_MS = 100 };
@@ -107,7 +108,7 @@ static bool awaited(const weft_store_io *io, int fd, short events,
   for (;;) {
     const int ready = io->poll(&wanted, 1, TURN_MS);
     if (ready > 0 || (ready < 0 && errno != EINTR))
-      return true; // what is wrong, read() or write() tells
+      return true; // errors are reported by read() or write()
     if (!patience->keep_on(patience->user))
       return false;
   }
@@ -139,7 +140,7 @@ int weft_store_own_pipe(const weft_store_io *io, int fd) {
   return io->open(path, O_WRONLY | O_NONBLOCK, 0);
 }
 
-// What write() takes without waiting once poll() has said that there is room.
+// Returns how much write() takes without waiting once poll() has reported room.
 static size_t patient_bytes(int fd) {
   struct stat about;
   const bool file = fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode));
@@ -158,7 +159,7 @@ int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, si
     if (n < 0)
       return errno;
     if (n == 0)
-      return EIO; // as weft_store_write_at: trying again might never end
+      return EIO; // as in weft_store_write_at: retrying might never end
     at += (size_t)n;
   }
   return 0;
@@ -173,7 +174,7 @@ int weft_store_sync(const weft_store_io *io, int fd) {
 
 int weft_store_sync_folder(const weft_store_io *io, int fd) {
   const int error = weft_store_sync(io, fd);
-  return error == EINVAL ? 0 : error; // the file system knows no such thing
+  return error == EINVAL ? 0 : error; // the file system does not support it
 }
 
 int weft_store_sync_folder_at(const weft_store_io *io, const char *path) {

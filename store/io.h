@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call by which the store changes what files hold or are called, or reads it, as a table:
-// tests put one of their own here that reads short, is interrupted, runs out of space or dies. What
-// asks about a file (stat and the like), locks a folder, or gives a finished file its owner and
-// mode is called as it is.
+// The table of all calls by which the store reads files, or changes their contents or names. Tests
+// supply a table that reads short, is interrupted, runs out of space or dies. Calls that query a
+// file (stat and others), lock a folder, or set a finished file's owner and mode are made directly.
 #ifndef WEFT_STORE_IO_H
 #define WEFT_STORE_IO_H
 
@@ -13,7 +12,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Each returns what its namesake does: -1 and errno on failure.
+// Each behaves like its namesake: -1 and errno on failure.
 typedef struct weft_store_io {
   int (*open)(const char *path, int flags, mode_t mode);
   int (*close)(int fd);
@@ -23,10 +22,10 @@ typedef struct weft_store_io {
   ssize_t (*preadv)(int fd, const struct iovec *parts, int count, off_t offset);
   ssize_t (*pwritev)(int fd, const struct iovec *parts, int count, off_t offset);
   int (*fsync)(int fd);
-  // Asks for `bytes` of a file (0: all from `offset` on) to go to the disk, without waiting for
-  // them. A hint: where the system has no such call it does nothing.
+  // Asks for `bytes` of a file (0: all from `offset` on) to be written to the disk, without
+  // waiting. A hint: does nothing where the system has no such call.
   int (*start_writing)(int fd, off_t offset, off_t bytes);
-  // Has a file read from the disk again, but for what is still to be written. A hint, too.
+  // Drops the system's cache of a file, except data still to be written. A hint, too.
   int (*forget)(int fd);
   int (*rename)(const char *from, const char *to);
   int (*unlink)(const char *path);
@@ -35,14 +34,14 @@ typedef struct weft_store_io {
 
 extern const weft_store_io weft_store_posix_io;
 
-// Until all is done, the end of the file or an error; interrupted calls go on. 0 or an errno.
-// *done may be NULL: then the end of the file is EIO.
+// Transfer everything, up to the end of the file or an error; interrupted calls are continued.
+// Return 0 or an errno. *done may be NULL: then reaching the end of the file is EIO.
 int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t *out, size_t bytes,
                        uint8_t *then, size_t then_bytes, size_t *done);
 int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
                         size_t bytes, const uint8_t *then, size_t then_bytes);
-// At the file's position, for pipes. While there is nothing to read, or no room to write, keep_on
-// is asked now and then: EINTR once it says no.
+// The same at the file's position, for pipes. While there is nothing to read, or no room to write,
+// keep_on is called now and then; once it returns false, the result is EINTR.
 typedef struct weft_store_patience {
   bool (*keep_on)(void *user);
   void *user;
@@ -51,11 +50,11 @@ int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t b
                          const weft_store_patience *patience);
 int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes,
                           const weft_store_patience *patience);
-// A pipe opened anew, so that not to wait at it is a matter of this end alone: others may write
-// through the one that was given. -1: it is no pipe, or the system cannot; the given one will do.
+// Reopens a pipe without blocking, which then concerns this end alone: others may write through the
+// given descriptor. Returns -1 if it is no pipe, or the system cannot; use the given one then.
 int weft_store_own_pipe(const weft_store_io *io, int fd);
 int weft_store_sync(const weft_store_io *io, int fd);
-// fsync of a folder, so that the names in it last.
+// Syncs a folder, so that the names in it last.
 int weft_store_sync_folder(const weft_store_io *io, int fd);
 int weft_store_sync_folder_at(const weft_store_io *io, const char *path);
 

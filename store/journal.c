@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A committed update whose chunks may not all have reached their shards: found, read through, and
-// carried out. Doing so twice does the same, so it can be interrupted as often as it likes.
+// The journal of a committed update whose chunks may not all have reached their shards: found,
+// read, and carried out. Carrying it out is idempotent, so it may be interrupted any number of
+// times.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
   if (error)
     return weft_store_fail_io(store->report, "update.journal", error);
   const weft_status status = weft_store_journal_read(head, store->file_key, journal);
-  if (status == WEFT_E_VERSION) // without it the shards may be half way
+  if (status == WEFT_E_VERSION) // without it the shards may be half updated
     return weft_store_fail(store->report, status,
                            "%s/update.journal is of another format version than %d, the one that "
                            "this weft reads: the weft that wrote it finishes the update",
@@ -47,7 +48,7 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
   return WEFT_OK;
 }
 
-// Room grows with the records that are there: what the head says may be anybody's word.
+// Enlarges the list. It grows with the records actually read: the head's count is not trusted.
 static weft_status make_room(weft_store *store, uint64_t *room) {
   const size_t bytes = sizeof *store->pending;
   void *memory;
@@ -92,11 +93,11 @@ weft_status weft_store_journal_load(weft_store *store, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   struct stat about;
   WEFT_TRY(weft_store_journal_path(store->folder, fresh, path));
-  if (store->header.keyed && !store->authenticated) { // a look without the key
+  if (store->header.keyed && !store->authenticated) { // WEFT_STORE_LOOK without the key
     store->journal_unread = lstat(path, &about) == 0;
     return WEFT_OK;
   }
-  const int fd = store->io->open(path, O_RDONLY | O_NONBLOCK, 0); // as shards are
+  const int fd = store->io->open(path, O_RDONLY | O_NONBLOCK, 0); // as for shards
   if (fd < 0)
     return errno == ENOENT && !fresh ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
   weft_status status = read_head(store, fd, fresh, &store->journal);
@@ -136,19 +137,20 @@ const weft_store_pending *weft_store_journal_find(const weft_store *store, size_
 
 typedef struct carrying {
   weft_store *store;
-  bool patient;                      // a shard that takes no writes is waited for
-  int failed[WEFT_STORE_MAX_SHARDS]; // why it takes none: an errno
+  bool patient;                      // a shard that takes no writes is an error, never left behind
+  int failed[WEFT_STORE_MAX_SHARDS]; // errno of a shard that takes no writes
 } carrying;
 
-// Whether a shard takes part still.
+// Whether a shard still takes part.
 static bool takes(const carrying *c, size_t shard) {
   return c->store->files[shard].fd >= 0 && !c->failed[shard];
 }
 
-// One shard must not keep all that write from the others for ever; but what is left must stand a
-// loss more, as nobody has looked yet whether it is sound. Without its new header a shard is stale,
-// and not read from, whatever of the update it has; with one, all of its chunks had been synced
-// before (below), so that a chunk which this torn write spoils is a lost one.
+// Gives up on a shard that takes no writes: it must not block writing to the others for ever. But
+// only while more than k are left, since none has been checked and one more may be lost. Without
+// its new header the shard is stale and not read, however much of the update it has. With it, all
+// of its chunks had been synced before (below), so that a chunk spoilt by this torn write counts as
+// lost.
 static weft_status miss(carrying *c, size_t shard, int error) {
   weft_store *store = c->store;
   char path[WEFT_STORE_PATH_BYTES];
@@ -167,7 +169,8 @@ static weft_status miss(carrying *c, size_t shard, int error) {
                                path, strerror(error));
 }
 
-// As it stands there, even if it rotted or cannot be read: the old chunk would count as sound.
+// Copies a chunk as it is in the journal, even if it is corrupt or cannot be read: the old chunk
+// would otherwise count as sound.
 static weft_status copy_chunk(carrying *c, const weft_store_pending *p, uint8_t *buffer) {
   weft_store *store = c->store;
   const size_t bytes = weft_store_chunk(&store->geometry, p->stripe) + WEFT_STORE_TRAILER_BYTES;
@@ -176,7 +179,7 @@ static weft_status copy_chunk(carrying *c, const weft_store_pending *p, uint8_t 
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   int error = weft_store_read_at(store->io, store->journal_fd, p->at, buffer, bytes, NULL, 0, NULL);
-  if (error == EIO) // a lost chunk, as it is to readers
+  if (error == EIO) // a lost chunk, as readers see it
     memset(buffer, 0, bytes);
   else if (error)
     return weft_store_fail_io(store->report, path, error);
@@ -194,7 +197,7 @@ static weft_status write_chunks(carrying *c, uint8_t *buffer) {
       WEFT_TRY(miss(c, i, store->files[i].read_only));
   for (uint64_t i = 0; i < store->journal.records; i++)
     WEFT_TRY(copy_chunk(c, &store->pending[i], buffer));
-  // No header tells of chunks that might not be there.
+  // No header may refer to chunks that might not be on the disk.
   for (size_t i = 0; i < all; i++) {
     const int error = takes(c, i) ? weft_store_try_sync(store->io, store->files[i].fd) : 0;
     if (error)
@@ -203,14 +206,15 @@ static weft_status write_chunks(carrying *c, uint8_t *buffer) {
   return WEFT_OK;
 }
 
-// One by one: power that goes tears one header at most.
+// Writes the headers one by one, so that a power failure damages one at most.
 static weft_status write_headers(carrying *c) {
   weft_store *store = c->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     weft_store_file *file = &store->files[i];
     if (!takes(c, i))
       continue;
-    // Also where it seems to be there: after a failed fsync the system shows what the disk lacks.
+    // Even if it appears to be there: after a failed fsync the system shows data that the disk
+    // lacks.
     int error = weft_store_try_header(store, file->fd, i);
     if (!error)
       error = weft_store_try_sync(store->io, file->fd);
@@ -222,7 +226,7 @@ static weft_status write_headers(carrying *c) {
   return WEFT_OK;
 }
 
-// They are not read from any more.
+// Stops using the shards that took no writes.
 static void leave_behind(const carrying *c) {
   weft_store *store = c->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
@@ -267,7 +271,7 @@ weft_status weft_store_journal_fits(weft_store *store) {
 weft_status weft_store_journal_apply(weft_store *store, bool patient) {
   if (store->journal_fd < 0)
     return WEFT_OK;
-  // Those that are away would become stale, and with them what was there before.
+  // Absent shards would become stale, and the old state would be lost with them.
   const size_t usable = weft_store_get_info(store).usable;
   if (usable < store->geometry.k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything read and checked: tags of all chunks, and that parity belongs to the data. What is
-// wrong is told, rewritten where it lies, or made anew.
+// Reads and checks everything: tags of all chunks, and whether parity belongs to the data. Defects
+// are reported, rewritten in place, or the shard is rebuilt.
 #include <stdio.h>
 #include <string.h>
 
 #include "store/mending.h"
 
-// The file of a shard that is made anew takes it; one that does not is not made.
+// Writes a chunk to a shard being rebuilt; after an error that shard is given up.
 static void write_fresh(weft_store_mending *m, const weft_store_lane *lane, size_t shard,
                         uint64_t stripe) {
   weft_store *store = m->store;
@@ -22,8 +22,8 @@ static void write_fresh(weft_store_mending *m, const weft_store_lane *lane, size
   pthread_mutex_unlock(&store->lock);
 }
 
-// A chunk that cannot be written stays lost, or becomes so where the write is torn: that is no
-// reason to leave the others.
+// Rewrites a chunk. If that fails it stays lost, or becomes lost by a torn write; the others are
+// written all the same.
 static void write_in_place(weft_store_mending *m, const weft_store_lane *lane, size_t shard,
                            uint64_t stripe) {
   weft_store *store = m->store;
@@ -36,7 +36,7 @@ static void write_in_place(weft_store_mending *m, const weft_store_lane *lane, s
   pthread_mutex_unlock(&store->lock);
 }
 
-// Of a stripe that contradicts itself nothing that was rebuilt is sealed as good.
+// Writes a stripe's chunks back. In an inconsistent stripe no rebuilt chunk is sealed as good.
 static void write_back(weft_store_mending *m, const weft_store_lane *lane, uint64_t stripe,
                        bool rebuilt) {
   const weft_store *store = m->store;
@@ -75,9 +75,9 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
 
 // --- Outcome
 
-// After a sync that failed the system may still show what the disk lacks. So the chunks that this
-// call rewrote, and has in its nonce, lose their trailers, that whoever comes next takes them for
-// lost again. Best effort: there is nothing to do about a disk that takes no more.
+// After a failed sync the system may still show data that the disk lacks. Clears the trailers of
+// the chunks that this call rewrote, recognised by its nonce, so that they count as lost again.
+// Best effort: nothing more can be done about a disk that takes no writes.
 static void take_back(weft_store *store, size_t shard) {
   const weft_store_geometry *g = &store->geometry;
   const int fd = store->files[shard].fd;
@@ -96,8 +96,8 @@ static void take_back(weft_store *store, size_t shard) {
   *written = 0;
 }
 
-// Also what a scrub wrote that was killed before it synced: it reads as sound. All of them, though
-// one fails: who comes next could not tell what this call wrote.
+// Syncs all shards, including what a scrub wrote that was killed before it synced, since that reads
+// as sound. Continues after a failure: a later call could not tell what this one wrote.
 static void sync_shards(weft_store_mending *m) {
   weft_store *store = m->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
@@ -114,8 +114,8 @@ static void sync_shards(weft_store_mending *m) {
   }
 }
 
-// Whether a shard's file, or the one that should take its place, took no writes. A sync that failed
-// is told even if the shard was made anew: what else lies on that disk nobody knows.
+// Fails if a shard's file, or its replacement, took no writes. A failed sync is reported even if
+// the shard was rebuilt: the state of everything else on that disk is unknown.
 static weft_status refused(const weft_store_mending *m) {
   const weft_store *store = m->store;
   size_t count = 0, first = 0;
@@ -170,13 +170,13 @@ static weft_status verdict(const weft_store_mending *m) {
              : WEFT_OK;
 }
 
-// The stripes from there on are lost, as fewer than k files are that long: a header can speak of
-// more stripes than anybody could look at.
+// Returns how many stripes to look at. Later ones are lost, as fewer than k files are that long: a
+// header can claim more stripes than could ever be read.
 static uint64_t reach(const weft_store *store) {
   const weft_store_geometry *g = &store->geometry;
   const uint64_t sealed = g->chunk_bytes + WEFT_STORE_TRAILER_BYTES;
   uint64_t least = 0;
-  if (store->journal_fd >= 0) // which holds chunks too
+  if (store->journal_fd >= 0) // the journal holds chunks too
     return g->stripes;
   for (size_t i = 0; i < g->k + g->m; i++) {
     size_t as_long = 0;
@@ -211,7 +211,7 @@ static weft_status run(weft_store_mending *m) {
   return status;
 }
 
-// Everything is looked at again: what calls before found, and mended, is not this one's verdict.
+// Resets the findings of earlier calls, since everything is checked again.
 static void forget_findings(weft_store *store) {
   weft_store_report *report = store->report;
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
@@ -232,8 +232,8 @@ static void note_read_only(weft_store *store) {
       store->shards[i].write_error = store->files[i].read_only;
 }
 
-// Shards whose files turned out to take no writes are made anew. All stripes are read again for
-// that; what is told is what was found before.
+// Rebuilds shards whose files turned out to take no writes. All stripes are read again for that;
+// the report keeps the findings of the first pass.
 static weft_status run_again(weft_store_mending *m) {
   weft_store *store = m->store;
   weft_store_report *report = store->report;
@@ -251,7 +251,7 @@ static weft_status run_again(weft_store_mending *m) {
   report->lost_stripes = report->lost_count = 0;
   m->second = true;
   const weft_status status = run(m);
-  if (report->lost_stripes) // not those of before: there were none
+  if (report->lost_stripes) // of this pass: there were none before
     weft_store_drop_late(m);
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
     store->shards[i].corrupt_chunks = found[i].corrupt;
@@ -299,7 +299,7 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   weft_status status = care == WEFT_STORE_REPAIR ? weft_store_create_fresh(&m) : WEFT_OK;
   if (status == WEFT_OK)
     status = run(&m);
-  if (care != WEFT_STORE_VERIFY) // of a call that was stopped, too
+  if (care != WEFT_STORE_VERIFY) // even if the call was stopped
     sync_shards(&m);
   if (status == WEFT_OK && care == WEFT_STORE_REPAIR)
     status = give_names(&m);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a set: looks at every file under a shard's name, takes those that are of the set
-// (choose.c), and tells what is wrong with each that is not used. A writer finishes what a call
-// left.
+// Opens a set: looks at every file under a shard's name, uses those that belong to the set
+// (choose.c), and reports what is wrong with the others. A writer finishes interrupted calls.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -24,14 +23,14 @@ static weft_status look_at(weft_store_search *s, size_t slot, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, slot, fresh, path));
   const bool write = s->access == WEFT_STORE_WRITE;
-  // O_NONBLOCK: a pipe under that name is no shard, and not waited for.
+  // O_NONBLOCK: a pipe under that name is no shard, and must not block.
   int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0), read_only = 0;
   if (fd < 0 && errno == ENOENT)
     return WEFT_OK;
-  // No word on the shard itself.
+  // This says nothing about the shard itself.
   if (fd < 0 && (errno == EMFILE || errno == ENFILE))
     return weft_store_fail_io(store->report, path, errno);
-  // One disk that takes no writes must not keep the others from being mended.
+  // A single disk that takes no writes must not keep the others from being mended.
   if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS)) {
     read_only = errno;
     fd = io->open(path, O_RDONLY | O_NONBLOCK, 0);
@@ -68,7 +67,7 @@ static void tell(weft_store *store, size_t slot, bool fresh, weft_shard_state st
            what);
 }
 
-// Takes a file as the source of the shard that its header names, if that has none yet.
+// Uses a file as the source of the shard named in its header, if that has none yet.
 static void use(weft_store *store, weft_store_found *f) {
   const size_t shard = f->header.shard;
   weft_store_file *file = &store->files[shard];
@@ -99,7 +98,8 @@ static void use(weft_store *store, weft_store_found *f) {
   }
 }
 
-// Final names first, then .new ones, then files under a wrong name.
+// Chooses the shards' sources: files with final names first, then .new ones, then files under a
+// wrong name.
 static void fill_slots(weft_store_search *s) {
   weft_store *store = s->store;
   const size_t all = store->geometry.k + store->geometry.m;
@@ -146,8 +146,8 @@ static weft_status make_code(weft_store *store) {
 
 static bool taken(const weft_store_found *f) { return f->fd < 0 && !f->error; } // by use()
 
-// Whether the file under the final name of a slot is read from: then it is another shard, and that
-// name may be its only one.
+// Whether the file under the final name of a slot is in use: it then holds another shard, and may
+// have no other name.
 static bool name_taken(const weft_store_search *s, size_t slot) {
   for (size_t i = 0; i < s->count; i++)
     if (s->files[i].slot == slot && !s->files[i].fresh && taken(&s->files[i]))
@@ -155,7 +155,8 @@ static bool name_taken(const weft_store_search *s, size_t slot) {
   return false;
 }
 
-// Under another shard's .new, too, where what repair makes of that one would take its place.
+// Gives a shard its final name. Also for one under another shard's .new, where that shard's rebuilt
+// copy would replace it.
 static weft_status give_name(weft_store *store, const weft_store_found *f, const char *from) {
   const size_t shard = f->header.shard;
   weft_store_file *file = &store->files[shard];
@@ -171,8 +172,8 @@ static weft_status give_name(weft_store *store, const weft_store_found *f, const
   return WEFT_OK;
 }
 
-// What an interrupted call left, as far as it is read from: it may have been killed before it
-// synced this, and what is done next on the strength of it must not reach the disk before.
+// Syncs the files in use that an interrupted call left: it may have been killed before syncing
+// them, and nothing that builds on them may reach the disk first.
 static weft_status sync_leftovers(weft_store_search *s) {
   weft_store *store = s->store;
   char path[WEFT_STORE_PATH_BYTES];
@@ -187,12 +188,12 @@ static weft_status sync_leftovers(weft_store_search *s) {
   return weft_store_sync_names(store);
 }
 
-// What could not be read and may be read another time.
+// Whether a read error may be temporary.
 static bool may_pass(int error) {
   return error == EIO || error == ENOMEM || error == ESTALE || error == ETIMEDOUT;
 }
 
-// Repair would write over it, and it may be the only copy of its shard.
+// Fails if repair would overwrite an unread file that may be the only copy of its shard.
 static weft_status keep_unread(const weft_store *store, const weft_store_found *f,
                                const char *path) {
   const bool has_room = f->slot < store->geometry.k + store->geometry.m;
@@ -204,20 +205,20 @@ static weft_status keep_unread(const weft_store *store, const weft_store_found *
                          path, strerror(f->error), f->slot);
 }
 
-// A writer gives shards of an interrupted call, once they count, their names, and takes away what
-// does not count.
+// Gives shards left by an interrupted call their final names, if they count, and removes the files
+// that do not.
 static weft_status finish_names(weft_store_search *s) {
   weft_store *store = s->store;
   const weft_store_io *io = store->io;
   char from[WEFT_STORE_PATH_BYTES];
   bool changed = false;
-  WEFT_TRY(sync_leftovers(s)); // all, as each name may be another shard's only copy
+  WEFT_TRY(sync_leftovers(s)); // all of them, as a replaced file may be another shard's only copy
   for (size_t i = 0; i < s->count; i++) {
     const weft_store_found *f = &s->files[i];
     if (!f->fresh)
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
-    // Names that misplaced ones hold are repair's business.
+    // Names held by misplaced shards are left to repair.
     if (taken(f) && name_taken(s, f->header.shard))
       continue;
     if (taken(f)) {

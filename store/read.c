@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards become the file again, or a part of it.
+// Restores the file, or a part of it, from shards.
 #define _XOPEN_SOURCE 700 // realpath
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +22,10 @@ typedef struct reading {
   int output;
   const char *name; // of the output
   bool pipe;
-  uint64_t given; // bytes, into the pipe
+  uint64_t given; // bytes written to the pipe
 } reading;
 
-// The bytes of a stripe that are asked for: [*from, *to) of its data.
+// Returns the requested bytes of a stripe: [*from, *to) of its data.
 static void part_of(const reading *r, uint64_t stripe, size_t *from, size_t *to) {
   const uint64_t start = weft_store_data_offset(&r->store->geometry, stripe);
   const uint64_t bytes = weft_store_data_bytes(&r->store->geometry, stripe);
@@ -64,9 +64,9 @@ static weft_status contradicts(weft_store *store, uint64_t stripe) {
   return WEFT_E_DAMAGED;
 }
 
-// Rebuilds what is not sound of the wanted chunks. A disk may have kept parity of the past, with
-// which that would be what was there before an update: where it is older than other chunks, all of
-// the stripe are read to tell.
+// Rebuilds the wanted chunks that are not sound. A disk may have kept outdated parity, which would
+// restore the data from before an update: if parity is older than other chunks, all chunks of the
+// stripe are read and checked.
 static weft_status rebuild(weft_store *store, weft_store_lane *lane, uint64_t stripe,
                            const uint8_t *wanted, size_t count) {
   bool sound = true, well = true;
@@ -167,13 +167,13 @@ weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length,
 
 // --- To a file
 
-// A name beside `path` that nobody has.
+// Makes an unused name in the folder of `path`.
 static weft_status scratch_name(weft_store *store, const char *path, char *out) {
   uint8_t draw[6];
   char hex[2 * sizeof draw + 1];
   randombytes_buf(draw, sizeof draw);
   sodium_bin2hex(hex, sizeof hex, draw, sizeof draw);
-  // A name may have 255 bytes: what there is no room for is cut.
+  // A name may have 255 bytes: it is truncated to fit.
   const char *slash = strrchr(path, '/');
   const size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder;
   const size_t most = 255 - strlen("..weft-part") - strlen(hex);
@@ -194,12 +194,13 @@ static weft_status folder_of(weft_store_report *report, const char *path, char *
 
 static weft_status sync_output(weft_store *store, const char *folder) {
   const int error = weft_store_sync_folder_at(store->io, folder);
-  if (error == EACCES) // one that may be written and not read: the output is there, and complete
+  if (error == EACCES) // a folder we may write but not read: the output is there, and complete
     return WEFT_OK;
   return error ? weft_store_fail_io(store->report, folder, error) : WEFT_OK;
 }
 
-// Before the first byte of the device is overwritten. Ranges that cannot be had are refused later.
+// Checks that the output fits before the device's first byte is overwritten. Invalid ranges are
+// refused later.
 static weft_status fits_device(const weft_store *store, uint64_t offset, uint64_t length, int fd,
                                const char *path) {
   const uint64_t all = store->geometry.length, rest = offset < all ? all - offset : 0;
@@ -211,7 +212,7 @@ static weft_status fits_device(const weft_store *store, uint64_t offset, uint64_
 
 static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t length,
                                    const char *path, bool pipe) {
-  // Linux opens no device so that is mounted, or used by another driver.
+  // With O_EXCL Linux does not open a device that is mounted, or used by another driver.
   const int fd = store->io->open(path, pipe ? O_WRONLY : O_WRONLY | O_EXCL, 0);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
@@ -224,17 +225,17 @@ static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t 
   return status;
 }
 
-// Owner, group and mode of the file that this one replaces, as far as the system lets us.
+// Gives a file the owner, group and mode of the one that it replaces, as far as the system allows.
 static void take_after(int fd, const struct stat *old) {
   struct stat about;
   if (fchown(fd, old->st_uid, old->st_gid) != 0)
     (void)!fchown(fd, (uid_t)-1, old->st_gid);
-  if (fstat(fd, &about) == 0) // until here nobody but the owner could open it
+  if (fstat(fd, &about) == 0) // until here only the owner could open it
     (void)fchmod(fd, weft_store_mode_like(old, about.st_gid));
 }
 
-// A new file takes the place of the one at `path`, of which `old` tells (NULL: there is none), and
-// lets nobody read it who could not read that one or else the shards.
+// Writes a new file that replaces the one at `path`, described by `old` (NULL: there is none). It
+// is readable only by those who could read the old one or, without it, the shards.
 static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t length,
                                const char *path, const struct stat *old) {
   const weft_store_io *io = store->io;
@@ -263,7 +264,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Whether the file is one of the set's, by its name or another.
+// Whether the file is one of the set's, under this name or another.
 static bool is_of_set(const weft_store *store, const struct stat *file) {
   char path[WEFT_STORE_PATH_BYTES];
   struct stat its;
@@ -301,7 +302,7 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
   if (there && is_of_set(store, &about))
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "%s: %s holds a shard of it, or its journal", store->folder, path);
-  if (link && !realpath(path, target)) // what it leads to is replaced, not the link
+  if (link && !realpath(path, target)) // the link's target is replaced, not the link
     return weft_store_fail_io(store->report, path, errno);
   if (is_name_of_set(store, link ? target : path))
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,

@@ -6,11 +6,11 @@
 
 #include "store/set.h"
 
-// A file that was found under the name of shard `slot`.
+// A file found under the name of shard `slot`.
 typedef struct weft_store_found {
   int fd;        // -1: nothing to read
-  int error;     // of the system
-  int read_only; // why it could not be opened for writing
+  int error;     // errno
+  int read_only; // errno for which it could not be opened for writing
   size_t slot;
   bool fresh;         // its name ends in .new
   bool sound;         // the header could be read
@@ -29,18 +29,21 @@ typedef struct weft_store_search {
   size_t count;
 } weft_store_search;
 
-// --- choose.c: settles what the search's store is of, in this order
+// --- choose.c: decides what the set is, in this order
 
-// Which file this folder is about. Whoever lacks the key has no vote beside those who have it.
+// Chooses the set that this folder holds, by the most shards. If any file was made under the user's
+// key, only such files have a vote.
 weft_status weft_store_choose_set(weft_store_search *s);
-// A writer of this version would make shards of a later one anew or leave them behind, and remove
-// the only ones that hold what a later one wrote.
+// Refuses to write if a shard has another format version. A writer of this version would rebuild
+// such a shard or leave it behind, and so remove the only shards that hold what a later version
+// wrote.
 weft_status weft_store_refuse_later(const weft_store_search *s);
 weft_status weft_store_check_key(weft_store_search *s);
-// Of the newest generation that k shards have, or else of the newest, what most shards have. A look
-// bears with states between which somebody has to choose.
+// Chooses the set's age (generation and update): of the newest generation that k shards have, or
+// else of the newest one, the age of most shards. WEFT_STORE_LOOK accepts states between which a
+// person has to choose; for others they are errors.
 weft_status weft_store_choose_age(weft_store_search *s);
-// What is wrong with a file that cannot be read from; WEFT_SHARD_GOOD: nothing.
+// Returns what is wrong with a file that cannot be used, with a text; WEFT_SHARD_GOOD: nothing.
 weft_shard_state weft_store_why_not(const weft_store *store, const weft_store_found *f, char *text,
                                     size_t bytes);
 

@@ -24,7 +24,8 @@ weft_status weft_store_journal_path(const char *folder, bool fresh, char *out) {
   return print_path(out, folder, fresh ? "update.journal.new" : "update.journal");
 }
 
-// A path may be longer than the report has room for: of what does not fit the end is what tells.
+// Sets the report's error. A path may be longer than the report has room for; then the end of the
+// text is kept, which says more.
 static void put_error(weft_store_report *report, const char *text) {
   const size_t bytes = strlen(text) + 1, room = sizeof report->error;
   memcpy(report->error, "...", 3);
@@ -39,7 +40,7 @@ enum { WHOLE_TEXT_BYTES = 2 * WEFT_STORE_PATH_BYTES + WEFT_STORE_TEXT_BYTES };
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format,
                             ...) {
   char text[WHOLE_TEXT_BYTES];
-  if (report->error[0]) // what came first is the cause
+  if (report->error[0]) // the first error is the cause
     return status;
   va_list arguments;
   va_start(arguments, format);
@@ -50,12 +51,13 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 }
 
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error) {
-  // A wait that a signal ended.
+  // EINTR: a signal ended a wait.
   return weft_store_fail(report, error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s", what,
                          strerror(error));
 }
 
-// Whoever reads of the error alone would take what was there before for what is there.
+// Says in the error that `what` has taken effect: otherwise its reader would assume that the old
+// state is still there.
 weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what) {
   char text[WEFT_STORE_TEXT_BYTES + 128];
   (void)weft_store_fail(report, status, "%s", weft_status_text(status));
@@ -104,7 +106,7 @@ weft_store_info weft_store_get_info(const weft_store *store) {
 weft_status weft_store_new(const weft_store_options *options, const char *folder,
                            weft_store_report *report, weft_store **out) {
   void *memory;
-  if (strlen(folder) > WEFT_STORE_PATH_BYTES - 32) // of names in it
+  if (strlen(folder) > WEFT_STORE_PATH_BYTES - 32) // leaves room for file names
     return weft_store_fail_io(report, folder, ENAMETOOLONG);
   if (sodium_init() < 0)
     return weft_store_fail(report, WEFT_E_RANDOM, "%s", weft_status_text(WEFT_E_RANDOM));
@@ -130,12 +132,12 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
 }
 
 weft_status weft_store_begin(weft_store *store) {
-  store->report->error[0] = 0; // of the call before
+  store->report->error[0] = 0; // the previous call's
   if (store->ended)
     return weft_store_fail(store->report, WEFT_E_STATE,
                            "%s: a call on it failed after its changes held: open it anew",
                            store->folder);
-  // Not one for all: a call that failed may have used it for other bytes.
+  // A new nonce per call: a failed call may have used the old one for other bytes.
   randombytes_buf(&store->nonce, sizeof store->nonce);
   return WEFT_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stripe: its chunks read, checked, rebuilt and written.
+// Reads, checks, rebuilds and writes the chunks of one stripe.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@ weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lan
   const weft_store_geometry *g = &store->geometry;
   weft_ctx *ctx = store->options.ctx;
   void *memory;
-  WEFT_TRY(weft_store_new_memory(ctx, (count + 1) * sizeof **out, &memory)); // closed by base NULL
+  WEFT_TRY(weft_store_new_memory(ctx, (count + 1) * sizeof **out, &memory)); // ended by base NULL
   *out = memory;
-  // A file of one short stripe needs no more than that.
+  // A file of one short stripe needs only that much.
   const size_t chunk = g->stripes == 1 ? g->last_chunk_bytes : g->chunk_bytes;
   for (size_t i = 0; i < count; i++) {
     const weft_status status = weft_alloc(ctx, WEFT_MEM_HOST, (g->k + g->m) * chunk, &memory);
@@ -40,10 +40,10 @@ void weft_store_lanes_free(weft_store *store, weft_store_lane *lanes) {
 void weft_store_lose(weft_store_report *report, uint64_t first, uint64_t last) {
   weft_store_lost *lost = report->lost;
   report->lost_stripes += last - first + 1;
-  size_t at = 0; // of the first range that does not end before
+  size_t at = 0; // the first range that does not end before this one
   while (at < report->lost_count && lost[at].last + 1 < first)
     at++;
-  if (at < report->lost_count && lost[at].first <= last + 1) { // touches it
+  if (at < report->lost_count && lost[at].first <= last + 1) { // adjacent or overlapping
     lost[at].first = first < lost[at].first ? first : lost[at].first;
     lost[at].last = last > lost[at].last ? last : lost[at].last;
     if (at + 1 < report->lost_count && lost[at].last + 1 >= lost[at + 1].first) {
@@ -80,7 +80,8 @@ weft_stripe weft_store_lane_stripe(const weft_store_lane *lane) {
       .base = lane->base, .stride = lane->chunk, .bytes = lane->chunk, .mem = WEFT_MEM_HOST};
 }
 
-// Reads from `fd` at `at`; an error of the system counts as a corrupt chunk, as bad sectors are.
+// Reads and checks a chunk at `at` of `fd`. A system error counts as a corrupt chunk, as for bad
+// sectors.
 static bool read_good(weft_store *store, weft_store_lane *lane, size_t shard, uint64_t stripe,
                       int fd, uint64_t at, bool *unread) {
   uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
@@ -116,7 +117,7 @@ weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t sha
   if (file->fd < 0)
     return WEFT_OK;
   const weft_store_pending *pending = weft_store_journal_find(store, shard, stripe);
-  // What the shard itself holds there may be sound and of the past.
+  // The shard's own chunk may be sound but outdated.
   bool unread;
   const bool good =
       pending ? read_good(store, lane, shard, stripe, store->journal_fd, pending->at, &unread)
@@ -146,7 +147,7 @@ weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_
   }
   if (good < k)
     return WEFT_E_DAMAGED;
-  // What was not read counts as lost: it need not be good.
+  // Chunks that were not read count as lost: they need not be good.
   good = 0;
   for (size_t i = 0; i < all; i++)
     if (lane->state[i] != WEFT_CHUNK_GOOD || good++ >= k)
@@ -211,7 +212,7 @@ bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total) {
   const weft_store_options *o = &store->options;
   if (!o->keep_on)
     return true;
-  pthread_mutex_lock(&store->lock); // one thread may wait for input while another has a stripe done
+  pthread_mutex_lock(&store->lock); // one thread may wait for input while another finishes a stripe
   const bool on = o->keep_on(o->user, total && done > total ? total : done, total);
   pthread_mutex_unlock(&store->lock);
   return on;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of the data changes, and parity by deltas, or anew where a whole stripe does. All new
-// chunks go to a journal first; its rename is the moment from which the update holds (journal.c
+// Replaces a range of the data and updates parity: by deltas, or by encoding where a whole stripe
+// is replaced. All new chunks go to a journal first; its rename is the update's commit (journal.c
 // carries it out).
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@ typedef struct updating {
   weft_store *store;
   weft_store_lane *lane;
   uint8_t *fresh; // bytes read from the input for one stripe
-  uint8_t *chunk; // one data chunk as it will be
+  uint8_t *chunk; // the new contents of one data chunk
   weft_store_journal journal;
   int input, fd;
   uint64_t taken, total; // bytes of the input; total 0: unknown
@@ -37,16 +37,16 @@ static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint
   return error ? weft_store_fail_io(store->report, "update.journal.new", error) : WEFT_OK;
 }
 
-// Whether the update of data chunks first to last reads a shard's chunk: parity where it is there,
-// data in any case.
+// Whether the update of data chunks first to last reads a shard's chunk: parity if the shard is
+// there, data in any case.
 static bool takes_part(const updating *u, size_t shard, size_t first, size_t last) {
   return shard < u->store->geometry.k ? shard >= first && shard <= last
                                       : u->store->files[shard].fd >= 0;
 }
 
-// Brings the chunks that the update reads into the lane, rebuilt where they are not sound: of a
-// stripe that contradicts itself nothing is sealed as good. Parity of the past, sealed anew, would
-// be newer than what it lacks, and what tells which chunks are wrong would be gone.
+// Loads the chunks that the update reads, rebuilding those that are not sound. In an inconsistent
+// stripe nothing is sealed as good: outdated parity, sealed again, would appear newer than the
+// update that it lacks, and the evidence of which chunks are wrong would be lost.
 static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t last) {
   weft_store *store = u->store;
   const size_t k = store->geometry.k, all = k + store->geometry.m;
@@ -71,8 +71,8 @@ static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t l
   return status;
 }
 
-// Whether k shards have the length that their headers tell: else a header may be made up, and what
-// it speaks of is not written without a look at what is there.
+// Whether k shards have the size that their headers claim. If not, a header may be forged, and
+// stripes that it claims are not written without checking what is there.
 static bool enough_placed(const weft_store *store) {
   const size_t all = store->geometry.k + store->geometry.m;
   size_t placed = 0;
@@ -81,8 +81,8 @@ static bool enough_placed(const weft_store *store) {
   return placed >= store->geometry.k;
 }
 
-// All of a stripe's data becomes u->fresh. Nothing is read of it: one that is lost, or contradicts
-// itself, is whole again.
+// Replaces all of a stripe's data by u->fresh. Nothing of it is read: a stripe that was lost or
+// inconsistent is whole again.
 static weft_status replace_stripe(updating *u, uint64_t stripe) {
   weft_store *store = u->store;
   const size_t k = store->geometry.k, all = k + store->geometry.m;
@@ -98,7 +98,7 @@ static weft_status replace_stripe(updating *u, uint64_t stripe) {
   return WEFT_OK;
 }
 
-// The bytes [from, to) of a stripe's data become u->fresh.
+// Replaces bytes [from, to) of a stripe's data by u->fresh.
 static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size_t to) {
   weft_store *store = u->store;
   const size_t k = store->geometry.k, all = k + store->geometry.m;
@@ -139,7 +139,7 @@ static weft_status past_the_end(const weft_store *store) {
                          store->geometry.length);
 }
 
-// A file that was cut while it was read: a part of what was meant is worse than nothing.
+// Fails if the input was truncated while it was read: part of an update is worse than none.
 static weft_status check_taken(const updating *u) {
   if (u->taken >= u->total)
     return WEFT_OK;
@@ -166,7 +166,7 @@ static weft_status read_input(updating *u, uint64_t offset) {
       return weft_store_fail_io(store->report, "the input", error);
     if (got == 0)
       return check_taken(u);
-    if (ended) // its stripe would be in the journal twice, sealed with the same one-time keys
+    if (ended) // the stripe would be in the journal twice, sealed with the same one-time keys
       return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
     ended = got < room;
     if (got > g->length - offset)
@@ -191,7 +191,7 @@ static weft_status write_journal(updating *u, uint64_t offset, const char *path)
   if (error)
     return weft_store_fail_io(store->report, path, error);
   WEFT_TRY(weft_store_sync_file(store->io, u->fd, path, store->report));
-  return weft_store_journal_load(store, true); // nothing gets its name that cannot be carried out
+  return weft_store_journal_load(store, true); // only a journal that can be read back is committed
 }
 
 static weft_status carry_out(updating *u) {
@@ -199,7 +199,7 @@ static weft_status carry_out(updating *u) {
   WEFT_TRY(weft_store_sync_names(store));
   store->header.generation = u->journal.generation;
   store->header.update = u->journal.update;
-  return weft_store_journal_apply(store, true); // who comes next is not
+  return weft_store_journal_apply(store, true); // patient, unlike the next open
 }
 
 static weft_status with_memory(updating *u, uint64_t offset) {
@@ -223,7 +223,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
     status = weft_store_rename(store->io, fresh, final, store->report);
   if (status != WEFT_OK || u->journal.records == 0) {
     weft_store_journal_drop(store);
-    (void)store->io->unlink(fresh); // best effort; the next writer takes it away
+    (void)store->io->unlink(fresh); // best effort; the next writer removes it
     return status;
   }
   status = carry_out(u);
@@ -231,7 +231,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   return status == WEFT_OK ? status : weft_store_holds(store->report, status, "the update");
 }
 
-// What it could not carry out, it must not commit to.
+// Fails if a shard is read-only: the update could not be carried out, so it must not be committed.
 static weft_status check_writable(const weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {

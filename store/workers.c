@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stripes worked on by several threads at once.
+// Processes stripes with several threads.
 #define _POSIX_C_SOURCE 200809L
 #include "store/workers.h"
 
@@ -10,9 +10,9 @@
 
 typedef struct team {
   const weft_store_run *run;
-  pthread_mutex_t lock; // of what follows; never held through a step, which may wait without end
+  pthread_mutex_t lock; // guards what follows; never held during a step, which may wait for ever
   pthread_cond_t untaken, turn;
-  bool taking; // somebody is: stripes are taken in order
+  bool taking; // a thread is taking a stripe: they are taken in order
   bool ended;
   uint64_t next, given;
   weft_status status;
@@ -23,7 +23,7 @@ typedef struct member {
   size_t lane;
 } member;
 
-// With the lock held.
+// Lock held.
 static void fail_locked(team *t, weft_status status) {
   if (t->status == WEFT_OK)
     t->status = status;
@@ -37,7 +37,7 @@ static void fail(team *t, weft_status status) {
   pthread_mutex_unlock(&t->lock);
 }
 
-// False: there is no further stripe.
+// Takes the next stripe; returns false if there is none.
 static bool take(team *t, size_t lane, uint64_t *stripe) {
   const weft_store_run *run = t->run;
   pthread_mutex_lock(&t->lock);
@@ -56,13 +56,13 @@ static bool take(team *t, size_t lane, uint64_t *stripe) {
     t->ended = t->ended || !taken;
     if (!taken && status != WEFT_PENDING)
       fail_locked(t, status);
-    pthread_cond_broadcast(&t->untaken); // all, as this may have been the last
+    pthread_cond_broadcast(&t->untaken); // wake all, as this may have been the last stripe
   }
   pthread_mutex_unlock(&t->lock);
   return taken;
 }
 
-// Waits for the stripe's turn where the order matters.
+// Gives a stripe, after waiting for its turn if order matters.
 static weft_status give(team *t, size_t lane, uint64_t stripe) {
   const weft_store_run *run = t->run;
   pthread_mutex_lock(&t->lock);
@@ -70,11 +70,11 @@ static weft_status give(team *t, size_t lane, uint64_t stripe) {
     pthread_cond_wait(&t->turn, &t->lock);
   weft_status status = t->status;
   if (status == WEFT_OK && run->give) {
-    pthread_mutex_unlock(&t->lock); // nobody else has this turn
+    pthread_mutex_unlock(&t->lock); // no other thread has this turn
     status = run->give(run->user, lane, stripe);
     pthread_mutex_lock(&t->lock);
   }
-  if (status == WEFT_OK) { // else the next one's turn never comes
+  if (status == WEFT_OK) { // otherwise the next stripe's turn never comes
     t->given++;
     if (run->keep_on && !run->keep_on(run->watcher, t->given - run->first))
       status = WEFT_E_STOPPED;
@@ -108,7 +108,7 @@ weft_status weft_store_run_stripes(const weft_store_run *run) {
   pthread_mutex_init(&t.lock, NULL);
   pthread_cond_init(&t.untaken, NULL);
   pthread_cond_init(&t.turn, NULL);
-  size_t started = 1; // the caller is the first
+  size_t started = 1; // the caller is the first thread
   for (; started < run->threads; started++) {
     members[started] = (member){.team = &t, .lane = started};
     const weft_status status = weft_thread_start(&threads[started], work, &members[started]);

@@ -6,7 +6,7 @@
 
 #include "lib/server/internal.h"
 
-// --- who makes it ---
+// --- choosing a lane ---
 
 // A product that would finish within SHARE_US is not worth dividing among lanes; nor is one that
 // itself takes less than WHOLE_US, since other products can keep the other lanes busy.

@@ -61,7 +61,7 @@ typedef struct weft_store_shard {
   uint64_t first_corrupt;           // their first stripe
   // By the last weft_store_mend:
   uint64_t rewritten_chunks; // corrupt chunks rewritten in place
-  int write_error;           // the errno of a failed write to its file; 0: none
+  int write_error;           // errno of a file that takes no writes or syncs; 0: none seen
   bool mended;               // everything found has been mended
 } weft_store_shard;
 
@@ -78,9 +78,9 @@ typedef struct weft_store_report {
   uint64_t shard_bytes_read, shard_bytes_written;
   uint64_t corrupt_chunks, mended_chunks; // mended: in place, or in a rebuilt shard
   uint64_t mended_shards;                 // rebuilt
-  // With more than m chunks lost; for a read, the first one that it met.
+  // Stripes with more than m chunks lost; for a read, the first one that it met.
   uint64_t lost_stripes;
-  // All chunks are sound, but parity does not belong to the data.
+  // Stripes whose chunks are all sound, but whose parity does not belong to the data.
   uint64_t inconsistent_stripes;
   uint64_t first_inconsistent;
   weft_store_lost lost[WEFT_STORE_LOST_RANGES]; // the first ones, ascending

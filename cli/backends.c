@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft backends`: the table of rows as this build has it, and what this machine can run.
+// `weft backends`: lists the backend rows of this build, and which of them this machine can run. A
+// row is one coding technique for certain CPUs or GPUs.
 #include <stdio.h>
 
 #include <jansson.h>

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 static GString *held_text, *held_objects;
-static FILE *objects; // NULL: errors are no JSON
+static FILE *objects; // NULL: errors are not printed as JSON
 static cli_error_teller *teller;
 
 void cli_hold_messages(GString *text, GString *to) {
@@ -48,7 +48,7 @@ void cli_error_describe(json_t *object, const char *command, int code, const cha
   g_free(valid);
 }
 
-// In one piece: ranks of MPI write to one place.
+// Writes a line in one call, as MPI ranks share their output.
 static void put(const char *line, GString *held, FILE *to) {
   if (held)
     g_string_append(held, line);
@@ -62,7 +62,7 @@ static void put_object(const char *command, int code, const char *text) {
   char *const object = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
   char *const line = g_strconcat(object ? object : "{}", "\n", NULL);
   put(line, held_objects, objects);
-  (void)fflush(objects); // whether it could be written is no news beside the error
+  (void)fflush(objects); // if that fails, the error itself still counts
   g_free(line);
   free(object);
   json_decref(root);
@@ -95,7 +95,8 @@ int cli_error_backend(const char *command, const char *name, weft_status status)
                    name ? name : "(best)", weft_status_text(status));
 }
 
-// A flag with a value, which GLib would take for the flag alone: --json=false is no wish for JSON.
+// Refuses a flag with a value, which GLib would take for the flag alone: --json=false does not ask
+// for JSON.
 static int refuse_flag_values(const char *command, const GOptionEntry *entries, int argc,
                               char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -109,7 +110,7 @@ static int refuse_flag_values(const char *command, const GOptionEntry *entries, 
   return -1;
 }
 
-// A path without a character, as from a shell variable that is not set.
+// Refuses empty paths, as an unset shell variable leaves them.
 static int refuse_empty_paths(const char *command, const GOptionEntry *entries) {
   for (const GOptionEntry *e = entries; e->long_name; e++) {
     const char *const one = e->arg == G_OPTION_ARG_FILENAME ? *(char **)e->arg_data : NULL;
@@ -125,7 +126,8 @@ static int refuse_empty_paths(const char *command, const GOptionEntry *entries) 
   return -1;
 }
 
-// The option that a word names and whose value is the next word, or follows the letter at once.
+// Returns the option that a word names if it takes a value, which is the next word or directly
+// follows the letter.
 static const GOptionEntry *takes_value(const GOptionEntry *entries, const char *word) {
   for (const GOptionEntry *e = entries; e->long_name; e++) {
     const bool named = strncmp(word, "--", 2) == 0
@@ -137,7 +139,7 @@ static const GOptionEntry *takes_value(const GOptionEntry *entries, const char *
   return NULL;
 }
 
-// The words with -k10 as -k 10, which is all that GLib takes.
+// Returns the words with -k10 split into -k 10, the only form that GLib accepts.
 static GPtrArray *part_values(const GOptionEntry *entries, int argc, char *const *argv) {
   GPtrArray *const words = g_ptr_array_new_with_free_func(g_free);
   bool is_value = false, options = true;
@@ -154,11 +156,11 @@ static GPtrArray *part_values(const GOptionEntry *entries, int argc, char *const
   return words;
 }
 
-// Adds the entries so that texts stay the bytes that were given. As texts GLib converts them from
-// the locale's encoding, which is ASCII in a program that sets no locale: no path went through
-// that has a letter beyond it.
+// Adds the entries such that string values stay the bytes that were given. GLib would convert
+// strings from the locale's encoding, which is ASCII in a program that sets no locale, and so
+// refuse every path with other letters.
 static void add_entries(GOptionContext *context, const GOptionEntry *entries) {
-  size_t count = 1; // the end
+  size_t count = 1; // the terminating entry
   while (entries[count - 1].long_name)
     count++;
   GOptionEntry *const plain = g_new(GOptionEntry, count);
@@ -179,7 +181,7 @@ int cli_parse(const char *command, const char *summary, const char *description,
   g_option_context_set_summary(context, summary);
   g_option_context_set_description(context, description);
   add_entries(context, entries);
-  g_option_context_set_help_enabled(context, false); // GLib's own help exits from within
+  g_option_context_set_help_enabled(context, false); // GLib's own --help calls exit()
   int code = -1;
   for (const GOptionEntry *e = entries; e->long_name; e++)
     if (strcmp(e->long_name, "json") == 0)
@@ -195,7 +197,7 @@ int cli_parse(const char *command, const char *summary, const char *description,
   if (code < 0)
     code = refuse_flag_values(command, entries, argc, argv);
   GPtrArray *const words = part_values(entries, argc, argv);
-  g_autofree gchar **left = g_new(gchar *, words->len); // GLib takes out what it knows
+  g_autofree gchar **left = g_new(gchar *, words->len); // GLib removes what it recognizes
   memcpy(left, words->pdata, words->len * sizeof *left);
   argc = (int)words->len - 1;
   if (code < 0 && !g_option_context_parse(context, &argc, &left, &error)) {
@@ -215,7 +217,8 @@ int cli_parse(const char *command, const char *summary, const char *description,
 
 bool cli_start(void) {
   signal(SIGXFSZ, SIG_IGN);
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) // the other way round: using it fails yet
+  // Opened in the opposite direction, so that using the descriptor still fails.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
       return false;
   return true;
@@ -230,7 +233,7 @@ int cli_flush(const char *command, int code) {
 
 // --- Signals
 
-static atomic_int signal_seen; // which other threads than the handler's read
+static atomic_int signal_seen; // also read by threads other than the handler's
 
 static void on_signal(int number) { signal_seen = number; }
 
@@ -245,7 +248,8 @@ bool cli_signal_ignored(int number) {
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// No SA_RESTART: a read that waits for input ends. One shot: the next signal kills.
+// Installs a handler without SA_RESTART, so that a signal ends a read that waits for input, and for
+// one signal only: the next one kills.
 static void handle_signals(void handler(int)) {
   static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
@@ -268,7 +272,7 @@ int cli_terminal_columns(void) {
 }
 
 void cli_progress_line(const char *text) {
-  const int columns = cli_terminal_columns(); // in the last one some terminals wrap already
+  const int columns = cli_terminal_columns(); // writing in the last one wraps some terminals
   fprintf(stderr, "\r\033[K%.*s", columns > 1 ? columns - 1 : 1, text);
 }
 
@@ -279,7 +283,7 @@ void cli_progress_start(cli_progress *progress) {
 }
 
 void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
-  enum { WIDTH = 30, LEAST = 5, AROUND = 4 }; // of the bar: cells, and its brackets and a blank
+  enum { WIDTH = 30, LEAST = 5, AROUND = 4 }; // of the bar: cells; AROUND: brackets and a blank
   if (!progress->shown)
     return;
   const gint64 now_us = g_get_monotonic_time();
@@ -323,15 +327,15 @@ void cli_progress_end(cli_progress *progress) {
 bool cli_parse_quantity(const char *text, uint64_t *out) {
   static const char letters[] = "kMGT";
   char *end;
-  // Nor what the C library takes for a number besides: spaces, signs, hexadecimal ones, infinities.
+  // Refuse what strtod accepts besides: spaces, signs, hexadecimal numbers, infinities.
   if ((!g_ascii_isdigit(*text) && *text != '.') || (*text == '0' && g_ascii_isalpha(text[1])))
     return false;
   const double number = g_ascii_strtod(text, &end);
   if (end == text || !isfinite(number))
     return false;
-  if (!*end && number != floor(number)) // of what there are no parts
+  if (!*end && number != floor(number)) // without a suffix: whole numbers only
     return false;
-  if (text[strspn(text, "0123456789")] == '\0') { // exact, where a double has 53 bits
+  if (text[strspn(text, "0123456789")] == '\0') { // exact, beyond the 53 bits of a double
     *out = g_ascii_strtoull(text, NULL, 10);
     return number >= 1 && number <= 9.2e18;
   }

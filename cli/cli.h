@@ -15,7 +15,7 @@
 // Exit codes, the same for every subcommand.
 enum {
   CLI_OK = 0,
-  CLI_DIFFERS = 1, // the run ended, and what it was to show does not hold
+  CLI_DIFFERS = 1, // the run finished, but its result is wrong
   CLI_USAGE = 2,   // the command line
   CLI_IO = 3,      // input or output could not be read or written
   CLI_MACHINE = 4, // memory, backend row or device
@@ -27,58 +27,63 @@ enum {
 typedef int cli_command(int argc, char **argv);
 cli_command cli_demo, cli_sim, cli_backends, cli_peer, cli_store;
 
-// "weft demo: --peers ..." on standard error; returns the code.
+// Prints "weft demo: --peers ..." on standard error and returns the code. With CLI_OK it is a
+// remark, not an error.
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
-// From now on such messages are appended to `text`, and what follows of them to `objects`, instead;
-// NULL: written again.
+// From now on appends such messages to `text`, and their JSON objects to `objects`, instead of
+// writing them; NULL: writes them again.
 void cli_hold_messages(GString *text, GString *objects);
 
-// --- Errors for programs: under --json the first error is one JSON object, too.
-// cli_parse begins with that where --json is an option and given; who wants another place than
-// standard output, or errors of before, says so first. Where `to` is standard error the object is
-// all there is on it. False: the command line does not ask for it.
+// --- Errors for programs: with --json the first error is also written as one JSON object.
+// Has errors written to `to` that way if the command line contains --json; returns whether it does.
+// cli_parse calls this with standard output if --json is an option; a command calls it earlier for
+// another place, or for errors before parsing, and the first call counts. If `to` is standard
+// error, nothing but the object is written there.
 bool cli_json_errors(int argc, char *const *argv, FILE *to);
-// What was to be printed is about to be: errors from here on are text alone.
+// Called before the results are printed: errors from here on are text only.
 void cli_json_errors_end(void);
 
-// Errors, but no remarks, are told by `tell` instead, as in a log of JSON; NULL: as before.
+// Passes errors, but not remarks, to `tell` instead of printing them, as for a JSON log; NULL:
+// prints them again.
 typedef void cli_error_teller(const char *command, int code, const char *text);
 void cli_tell_errors(cli_error_teller *tell);
-// The fields of an error's object.
+// Adds the fields of an error to its JSON object.
 struct json_t;
 void cli_error_describe(struct json_t *object, const char *command, int code, const char *text);
 
-// A backend row that cannot be had, by the name that asked for it (NULL: WEFT_BACKEND, or none);
-// returns CLI_MACHINE.
+// Reports that a backend row (see backends.c) is not available, by the name that was asked for
+// (NULL: WEFT_BACKEND, or none); returns CLI_MACHINE.
 int cli_error_backend(const char *command, const char *name, weft_status status);
 
 // Parses with GOption; answers --help. Returns -1 to go on, else the exit code.
 int cli_parse(const char *command, const char *summary, const char *description,
               const GOptionEntry *entries, int argc, char **argv);
 
-// --- The environment: weft peer's options, under this prefix, and a few others.
+// --- The environment: weft peer's options with this prefix, and a few other variables.
 #define CLI_PEER_PREFIX "WEFT_PEER_"
 void cli_environment_tell(FILE *to);
-// Warns of variables WEFT_... that nobody reads: a mistyped one would be passed over in silence.
-// Those of weft peer it checks itself.
+// Warns about unknown WEFT_... variables, since a mistyped one would be silently ignored. weft peer
+// checks its own.
 void cli_environment_check(void);
 
-// Before anything else: no file that the program opens may get the number of a standard one that
-// was closed, or what is printed would end in it; and a file that may not grow is an error of that
-// file. False: that cannot be.
+// To be called before anything else. Occupies the numbers of closed standard descriptors, so that
+// no file the program opens gets one of them, and with it what is printed; and ignores SIGXFSZ, so
+// that a file size limit is an error of the write. Returns false on failure.
 bool cli_start(void);
 
-// Writes what standard output still holds; an exit code that says whether that worked.
+// Flushes standard output. Returns `code`, or CLI_IO if not everything could be written.
 int cli_flush(const char *command, int code);
 
 // --- Interruption: SIGINT, SIGTERM and SIGHUP set a flag; a second one ends the program at once.
-// One that was ignored when the program began stays so: nohup ignores SIGHUP, and shells without
-// job control SIGINT for what they start with `&`, where a Ctrl-C is meant for others.
+// A signal that was ignored when the program started stays ignored: nohup ignores SIGHUP, and
+// shells without job control ignore SIGINT for what they start with `&`, since Ctrl-C is not meant
+// for it.
 bool cli_signal_ignored(int number);
 void cli_catch_signals(void);
-// From here on the first ends it at once: all is done but a report, which somebody may not read.
+// From here on the first signal ends the program at once: only the report is left to write, and its
+// reader may have stopped reading.
 void cli_leave_by_signals(void);
-int cli_signal(void); // 0, or the signal that came
+int cli_signal(void); // the signal received, or 0
 
 // --- Progress on standard error, if that is a terminal.
 typedef struct cli_progress {
@@ -87,31 +92,32 @@ typedef struct cli_progress {
   const char *verb; // what was done to the bytes; NULL: "decoded"
 } cli_progress;
 void cli_progress_start(cli_progress *progress);
-// total 0: unknown. Draws at most ten times a second.
+// Draws at most ten times a second. total 0: unknown.
 void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total);
 void cli_progress_end(cli_progress *progress); // wipes the line
-// One line that takes the place of the one before; empty: wipes it. What a narrow terminal has no
-// room for is left out, as a line that wraps could not be wiped.
+// Replaces the line before; an empty text wipes it. Cuts the text to the terminal's width, since a
+// line that wraps could not be wiped.
 void cli_progress_line(const char *text);
-int cli_terminal_columns(void); // of standard error; INT_MAX: not known
+int cli_terminal_columns(void); // of standard error; INT_MAX: unknown
 
-// --- Input: a file, standard input ("-"), or (path == NULL) a clip made from a seed.
+// --- Input: a file, standard input ("-"), or (path == NULL) a clip generated from a seed.
 typedef struct cli_input {
   const char *path;
   int fd;
-  uint64_t total, at; // of a clip or regular file; total 0 where unknown
-  bool cut;           // a regular file ended before the size that it had when it was opened
+  uint64_t total, at; // bytes; total: of a clip or regular file, else 0; at: read so far
+  bool cut;           // a regular file ended before the size it had when it was opened
   uint64_t seed;
 } cli_input;
 // Both return 0 or an errno.
 int cli_input_open(cli_input *input);
-// Fills `out` but for the end of the input. EINTR: a signal came.
+// Fills `out` unless the input ends first. EINTR: a signal arrived.
 int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *bytes);
 void cli_input_close(cli_input *input);
 
-// "20M", "1.5G", "32Mi": SI and binary suffixes. False: no such number, or not in 1..2^63.
+// Parses "20M", "1.5G", "32Mi": SI and binary suffixes. Returns false if the text is no such number
+// or not in 1..2^63.
 bool cli_parse_quantity(const char *text, uint64_t *out);
-// Bytes as "32.0 MiB"; rates of bytes as "1.25 GB/s". Into a buffer of CLI_TEXT bytes, returned.
+// Format bytes as "32.0 MiB" and byte rates as "1.25 GB/s" in `out`, which they return.
 enum { CLI_TEXT = 32 };
 const char *cli_bytes_text(uint64_t bytes, char out[CLI_TEXT]);
 const char *cli_rate_text(double bytes_per_s, char out[CLI_TEXT]);

@@ -23,7 +23,7 @@ static const char description[] =
     "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
     "129 by a terminal that closed.";
 
-// As the command line gives them.
+// The values of the command line.
 typedef struct demo_words {
   gint64 peers, blocks, block_bytes, degree, window, batch, threads, seed;
   char *input, *backend, *loss, *upload, *source_upload, *clip, *delay_min, *delay_max;
@@ -128,15 +128,15 @@ static demo_settings settings_of(const demo_words *w) {
   o->window = (uint32_t)w->window;
   o->batch = (uint32_t)w->batch;
   o->coded_only = w->coded_only;
-  o->overhead_bytes = 0; // datagrams of the engine, and nothing below them
+  o->overhead_bytes = 0; // counts the engine's datagrams only, no headers below them
   o->queue_us = INT64_C(3600000000);
   o->source_bits_per_s = 40000000;
   o->classes[0] = (weft_sim_class){.name = "peer", .share = 1, .up_bits_per_s = 20000000};
   o->delay_min_us = 5000;
   o->delay_max_us = 40000;
   o->loss = 0.05;
-  o->map_us = o->map_idle_us = 0;     // the engine's own
-  o->silent_us = INT64_C(3600000000); // nobody leaves, and who is lost cannot be replaced
+  o->map_us = o->map_idle_us = 0;     // the engine's defaults
+  o->silent_us = INT64_C(3600000000); // no peer leaves, and a lost one could not be replaced
   o->sampled = 0;
   return s;
 }

@@ -28,13 +28,13 @@ typedef struct demo_peer {
 // What one node's engine counted. Node 0 is the source.
 typedef struct demo_node {
   size_t degree;
-  int64_t done_us; // when the last byte was decoded; WEFT_SIM_NEVER
+  int64_t done_us; // when the last byte was decoded, or WEFT_SIM_NEVER
   uint64_t delivered_bytes;
   weft_engine_statistics statistics;
 } demo_node;
 
 typedef struct demo_outcome {
-  bool complete;       // the run came to its end, and all below is set
+  bool complete;       // the run finished, and everything below is set
   const char *backend; // the row that computed
   size_t threads;
   uint8_t digest[DEMO_DIGEST_BYTES]; // of the input
@@ -47,7 +47,7 @@ typedef struct demo_outcome {
   double wall_s;
 } demo_outcome;
 
-// Runs it. Returns an exit code; unless the outcome is complete, it has told what went wrong.
+// Runs the demo. Returns an exit code; unless the outcome is complete, the error was reported.
 int demo_run(const demo_settings *settings, demo_outcome *out);
 void demo_outcome_clear(demo_outcome *outcome);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft demo`: what came out, as tables for people and as JSON for machines.
+// `weft demo`: reports the results, as tables for people or as JSON for programs.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/demo.h"
 
-enum { ROWS = 32 }; // peers that the table lists one by one
+enum { ROWS = 32 }; // peers that the table lists individually
 
 // Every byte that left an uplink is counted in exactly one of these.
 typedef struct overhead {
   uint64_t useful, padding, dependent, lost, header, control;
-  uint64_t sent; // their sum, counted where they were sent
+  uint64_t sent; // their sum, counted by the senders
 } overhead;
 
 static overhead overhead_of(const demo_outcome *outcome, size_t peers, uint64_t block_bytes) {
@@ -30,7 +30,7 @@ static overhead overhead_of(const demo_outcome *outcome, size_t peers, uint64_t 
 }
 
 typedef struct times {
-  double min, median, max; // virtual seconds; -1 when a peer never had everything
+  double min, median, max; // virtual seconds; -1 if some peer never had everything
 } times;
 
 static int compare_times(const void *a, const void *b) {
@@ -147,7 +147,7 @@ static void json_string(const char *name, const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c; c++)
     if (*c == '"' || *c == '\\')
       printf("\\%c", *c);
-    else if (*c < 0x20 || *c >= 0x7f) // bytes of a file name need not be UTF-8: as Latin-1
+    else if (*c < 0x20 || *c >= 0x7f) // file names need not be UTF-8: as Latin-1
       printf("\\u%04x", *c);
     else
       putchar(*c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft demo`: feeds the input to a swarm and hashes what every peer gives out.
+// `weft demo`: feeds the input to a swarm and hashes what every peer delivers.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@ typedef struct run {
   int input_error; // errno
   cli_progress progress;
   _Atomic uint64_t delivered; // by all peers
-  timed *timed;               // (threads, 2): recoding, and the source's
+  timed *timed;               // (threads, 2): the peers', the source's
   crypto_generichash_state *input_hash;
   crypto_generichash_state *hashes; // (peers)
 } run;
@@ -38,7 +38,7 @@ static uint64_t now_ns(void *user) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// --- What the swarm calls
+// --- Hooks that the swarm calls
 
 static weft_status feed(void *user, uint8_t *out, size_t capacity, size_t *bytes) {
   run *r = user;
@@ -170,14 +170,15 @@ static int run_swarm(run *r) {
   return code;
 }
 
-// Segments that a node holds at most: no more than an input of known length has.
+// Returns the most segments that a node holds: no more than an input of known length has.
 static uint64_t window_most(const demo_settings *s, uint64_t input_bytes) {
   const uint64_t segment_bytes = (uint64_t)s->swarm.blocks * s->swarm.block_bytes;
   const uint64_t segments = input_bytes / segment_bytes + (input_bytes % segment_bytes != 0);
   return segments > 0 && segments < s->swarm.window ? segments : s->swarm.window;
 }
 
-// Whether the windows of all nodes fit into this machine: better told now than by a kill later.
+// Checks that the windows of all nodes fit into memory: better an error now than being killed
+// later. Returns -1 to go on, else the exit code.
 static int check_memory(const demo_settings *s, uint64_t input_bytes) {
   const weft_segment_id id = {.blocks = s->swarm.blocks, .block_bytes = s->swarm.block_bytes};
   const double need = ((double)s->swarm.peers + 1) * (double)window_most(s, input_bytes) *
@@ -209,8 +210,8 @@ int demo_run(const demo_settings *settings, demo_outcome *out) {
   out->peers = g_new0(demo_peer, peers);
   out->nodes = g_new0(demo_node, peers + 1);
   r.timed = g_new0(timed, 2 * settings->threads);
-  // libsodium wants its states aligned to 64 bytes, which not every stack frame is under gcc's
-  // ASan.
+  // libsodium needs its states aligned to 64 bytes, which gcc's ASan does not guarantee on the
+  // stack.
   void *hashes = NULL;
   if (posix_memalign(&hashes, 64, (peers + 1) * sizeof *r.hashes) != 0)
     code = cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(WEFT_E_NOMEM));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables of the environment that are weft's.
+// The environment variables that belong to weft.
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
 static const struct {
-  const char *name, *value, *about; // about NULL: not the program's, but of what runs it
+  const char *name, *value, *about; // about NULL: of what runs the program
 } variables[] = {
     {"WEFT_BACKEND", "NAME", "what --backend says, where it is not given"},
     {"WEFT_CODE_FOLDER", "FOLDER", "keeps what is compiled for a GPU at run time"},
@@ -39,7 +39,7 @@ void cli_environment_tell(FILE *to) {
 
 static bool known(const char *name) {
   if (g_str_has_prefix(name, CLI_PEER_PREFIX))
-    return true; // weft peer says which there are
+    return true; // weft peer checks these itself
   for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
     if (strcmp(variables[i].name, name) == 0)
       return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the demo's bytes come from.
+// Input of the subcommands: a file, standard input, or the demo's generated clip.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "cli/cli.h"
 
 enum {
-  CLIP_PIECE = 65536, // bytes of the clip that come from one key
-  LOOK_MS = 100       // how often a wait for input looks for a signal
+  CLIP_PIECE = 65536, // bytes of the clip generated from one key
+  LOOK_MS = 100       // how often a wait for input checks for a signal
 };
 
 int cli_input_open(cli_input *input) {
@@ -41,7 +41,7 @@ int cli_input_open(cli_input *input) {
 }
 
 // Piece i of the clip is libsodium's keystream under BLAKE2b(seed, i): any part of the clip can be
-// made alone, and it does not depend on how it is cut into segments.
+// generated on its own, however the clip is cut into segments.
 static void clip_piece(uint64_t seed, uint64_t piece, uint8_t out[CLIP_PIECE]) {
   uint8_t text[16], key[randombytes_SEEDBYTES];
   for (unsigned i = 0; i < 8; i++) {
@@ -67,9 +67,9 @@ static void read_clip(cli_input *input, uint8_t *out, size_t capacity, size_t *b
   }
 }
 
-// A signal may reach another thread than the one that waits here, so it waits in short turns.
-// Returns 0 when there is something to read (or the end, or an error, which read() tells), or
-// EINTR.
+// Waits until there is something to read, or the end, or an error, which read() then returns.
+// Returns 0, or EINTR after a signal. Waits in short turns, since the signal may reach another
+// thread.
 static int wait_for_input(int fd) {
   struct pollfd wanted = {.fd = fd, .events = POLLIN};
   while (cli_signal() == 0)

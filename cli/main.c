@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program `weft`: finds the subcommand.
+// The program `weft`: runs the subcommand that the command line names.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const struct {
   const char *name;
   cli_command *run;
   const char *about;
-  bool words; // it has subcommands of its own
+  bool words; // has subcommands of its own
 } commands[] = {
     {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte", false},
     {"sim", cli_sim, "simulate swarms of up to millions of viewers, and report what they saw",
@@ -56,9 +56,9 @@ static int run(int argc, char **argv) {
   return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
 }
 
-// `weft help WORD...`: what these words answer to --help.
+// `weft help WORD...`: prints what `weft WORD... --help` does.
 static int tell(int argc, char **argv) {
-  bool words = true; // of a command that is not there, run() tells
+  bool words = true; // run() reports an unknown command
   for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
     if (strcmp(argv[0], commands[i].name) == 0)
       words = commands[i].words;
@@ -69,8 +69,9 @@ static int tell(int argc, char **argv) {
   return run(argc > 1 ? 3 : 2, question);
 }
 
-// `bazel run` starts programs in a folder of its own and tells where it was called, which for a
-// user outside the tree is where bazelw went; bazelw tells where that user was.
+// Changes to the user's folder, since `bazel run` starts programs in one of its own.
+// BUILD_WORKING_DIRECTORY is where bazel was called; if the user is outside the tree, that is where
+// bazelw went first, and WEFT_CALLED_FROM, which bazelw sets, is the user's folder.
 static void go_where_the_user_is(void) {
   const char *folder = getenv("BUILD_WORKING_DIRECTORY");
   const char *before = getenv("WEFT_CALLED_FROM");

@@ -33,7 +33,7 @@ int cli_peer(int argc, char **argv) {
     return cli_flush(PEER_NAME, CLI_OK);
   }
   peer_options_foresee_log(argc, argv);
-  if (argc < 2 && peer_log_is_json()) // nobody reads a usage there
+  if (argc < 2 && peer_log_is_json()) // a JSON log has no place for the usage
     return cli_error(PEER_NAME, CLI_USAGE, "takes source, join or tracker");
   if (argc < 2)
     return usage(stderr);

@@ -13,7 +13,8 @@
 
 #define PEER_NAME "peer"
 
-// Words of --source and --tracker, and addresses of each: two kinds, say, two each.
+// Words of --source and --tracker, at most, and addresses of each: enough for, say, two of IPv4 and
+// two of IPv6.
 enum { PEER_WORDS = 16, PEER_WORD_ADDRESSES = WEFT_NODE_BOOTSTRAP / PEER_WORDS };
 
 typedef enum peer_log_level { PEER_ERROR, PEER_WARNING, PEER_INFO, PEER_DEBUG } peer_log_level;
@@ -22,9 +23,9 @@ typedef struct peer_settings {
   weft_node_role role; // SOURCE, JOINING, TRACKER
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
-  char *bootstrap_text; // as it was given: words with commas between
+  char *bootstrap_text; // as it was given: words separated by commas
   bool has_metrics, has_source_key, log_json, checksums, congestion, map_port, stream_given;
-  uint64_t given; // options, as bits (peer_options.h), that were said and ask for something
+  uint64_t given;            // options, as bits (peer_options.h), given with other than the default
   const weft_policy *policy; // of --scheme
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   uint8_t bootstrap_host[WEFT_NODE_BOOTSTRAP]; // which word named it
@@ -34,35 +35,36 @@ typedef struct peer_settings {
   uint32_t blocks, block_bytes, lag_ms, startup_ms;
   size_t window, batch, neighbours, threads, gather;
   double linger_s, timeout_s, from_s;
-  double stay_s;       // INFINITY: for ever
+  double stay_s;       // INFINITY: forever
   uint64_t from_bytes; // if from_is_bytes, else from_s
   bool from_is_bytes;
   weft_session_cipher cipher;
   peer_log_level log_level;
 } peer_settings;
 
-// peer_settings.c: -1 to go on, else the exit code.
+// peer_settings.c. Returns -1 to go on, else the exit code.
 int peer_settings_read(const char *word, int argc, char **argv, peer_settings *out);
 void peer_settings_clear(peer_settings *settings);
-// The identity of --key-file, made when there is none yet; without it one for this run.
+// Gives the identity of --key-file, which is made if there is none yet; without it, one for this
+// run. Returns as above.
 int peer_identity(const peer_settings *settings, weft_identity *out);
 
-// peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted. With `json`
-// errors are such lines, too.
+// peer_log.c. Sets what is logged, and as what: with `json`, errors are lines of the log, too.
 void peer_log_set(peer_log_level level, bool json);
 bool peer_log_is_json(void);
+// Writes one line on standard error. `format` gives "key=value" pairs with spaces between.
 void peer_log(peer_log_level level, const char *event, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 // peer_report.c
 typedef struct peer_view {
   const peer_settings *settings;
   weft_node *node;
-  const weft_feed *feed; // NULL elsewhere than at a source
-  const weft_sink *sink; // NULL elsewhere than at a joined peer
-  gint64 start_us;       // joined: when it asked to
-  gint64 play_us;        // joined: when it played first; 0: not yet
+  const weft_feed *feed; // NULL unless this is a source
+  const weft_sink *sink; // NULL unless this is a peer that has joined
+  gint64 start_us;       // when it started
+  gint64 play_us;        // joined: when playback began; 0: not yet
   bool healthy;
-  weft_port_map_event port; // --map-port: what came of it last; all zero: nothing yet
+  weft_port_map_event port; // --map-port: the last answer; all zero: none yet
 } peer_view;
 char *peer_metrics(const peer_view *view);     // Prometheus text
 char *peer_status(const peer_view *view);      // JSON

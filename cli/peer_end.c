@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: when a run is over.
+// `weft peer`: decides when a run is over.
 #include "cli/peer_run.h"
 #include "peer/runtime/notify.h"
 
-enum { FAREWELLS = 2 }; // beside the first, a look apart
+enum { FAREWELLS = 2 }; // after the first, one in each look
 
-// A source whose file was fetched: by whom, as far as these told. Both the last map and the
-// farewell of one that has all may be lost, so a few who got it are enough.
+// Ends a source whose file was fetched, and reports how many peers are known to have all of it. A
+// peer's last map and its farewell may both be lost, so it is an error only if there is none.
 static void end_of_fetching(peer_run_state *r) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
@@ -22,12 +22,13 @@ static void end_of_fetching(peer_run_state *r) {
   peer_run_stop(r, CLI_OK);
 }
 
-// All is played or written, and nobody who asked for it over HTTP since is still to get it.
+// Returns whether everything was played or written, and no HTTP client that has asked for it since
+// is still waiting.
 static bool has_ended(const peer_run_state *r) {
   return r->ended_us && (!r->sink || weft_sink_empty(r->sink));
 }
 
-// A source whose file was fetched by nobody who told that he has all of it.
+// Returns whether this is the source of a file to fetch that no peer is known to have all of.
 static bool nobody_has_all(const peer_run_state *r) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
@@ -40,18 +41,17 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
     return;
   const bool live = weft_node_stream(r->node)->mode == WEFT_MODE_LIVE;
   const double ended_s = (double)(now_us - r->ended_us) / 1e6,
-               stay_s = live ? 0 : r->s->stay_s, // who comes after the end of it has nothing of it
+               stay_s = live ? 0 : r->s->stay_s, // latecomers get nothing of a live stream
       linger_s = r->s->linger_s + (live ? weft_node_stream(r->node)->lag_ms / 1e3 : 0);
   if (ended_s < stay_s)
     return;
-  // Whoever watches over HTTP may go back yet, and whoever came for a file and went without it may
-  // come again.
+  // An HTTP client may still seek back, and a peer that left without the whole file may return.
   const bool needed =
       (r->sink && weft_sink_seekable(r->sink)) || nobody_has_all(r) ||
       !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
   if (needed && ended_s < stay_s + linger_s)
     return;
-  // The source tells who has all by that word; who goes cannot be asked again.
+  // The source learns from farewells which peers have everything, and cannot ask one that has left.
   if (!needed && r->sink && r->farewells++ < FAREWELLS &&
       weft_engine_farewell_again(weft_node_engine(r->node))) {
     peer_run_wake(r);
@@ -63,8 +63,8 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, CLI_OK);
 }
 
-// Whether it is the output that waits: for a reader to take what he is owed, or for the first one,
-// who can have all of it yet.
+// Returns whether it is the output that waits: for a reader to take what it is owed, or for the
+// first reader, while all of the stream can still be had.
 static bool output_waits(const peer_run_state *r, const weft_engine_statistics *s) {
   if (weft_sink_has_room(r->sink))
     return false;
@@ -74,12 +74,12 @@ static bool output_waits(const peer_run_state *r, const weft_engine_statistics *
          s->segments >= stream->bytes / each + (stream->bytes % each != 0);
 }
 
-// Whether the stream goes on: something came, was played or was taken by somebody who watches, or
-// it is the output that waits, or the source is there.
+// Returns whether the stream goes on: something arrived, was played or was taken by a viewer, or it
+// is the output that waits, or the source is a neighbour.
 static bool goes_on(peer_run_state *r, gint64 now_us) {
   weft_engine_statistics s;
   if (!r->sink)
-    return false; // a tracker has none
+    return false; // there is no stream yet
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
   const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
   const bool more = seen != r->seen;
@@ -90,13 +90,13 @@ static bool goes_on(peer_run_state *r, gint64 now_us) {
     return true;
   if (weft_engine_done(weft_node_engine(r->node)) || weft_node_neighbours(r->node) == 0)
     return false;
-  // Live, before the first manifest, nobody knows whether there is a source yet.
+  // Before a live stream's first manifest it is unknown whether the source is still there.
   const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
   return !begun || weft_node_has_source(r->node);
 }
 
-// Nobody answered, as nobody may have been asked: the network is down, or not to be reached from
-// where --listen is.
+// Reports that no address answered. Perhaps nothing could be sent to them: the network is down, or
+// not reachable from the address of --listen.
 static int no_answer(const peer_run_state *r) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
@@ -107,7 +107,7 @@ static int no_answer(const peer_run_state *r) {
                    r->s->timeout_s);
 }
 
-// Nobody had the stream, or there was nobody; or it was there, and could not begin here.
+// Reports why there is no stream: nodes had none, none answered, or it could not begin here.
 static int no_stream(const peer_run_state *r) {
   if (r->failed == WEFT_E_ARGUMENT)
     return cli_error(PEER_NAME, CLI_IO, "there can be no such stream as was offered at %s",
@@ -135,7 +135,7 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (r->s->role != WEFT_NODE_JOINING || has_ended(r) ||
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
-  if (r->sink && weft_engine_done(weft_node_engine(r->node))) // somebody watches, and takes nothing
+  if (r->sink && weft_engine_done(weft_node_engine(r->node))) // the viewer takes nothing any more
     peer_run_stop(r, CLI_OK);
   else if (r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_DIFFERS,
@@ -145,8 +145,9 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, no_stream(r));
 }
 
-// A live source that began again: first what there is of the stream before is played. What peers
-// say, who may lie, counts late, and puts no end off.
+// Goes over to the new stream of a live source that was restarted, once what there is of the old
+// one has been played. Peers may lie: if only they report it, this waits longer and postpones no
+// timeout.
 static void look_for_successor(peer_run_state *r, gint64 now_us) {
   enum { PLAYED_US = 1000000, SAID_US = 10000000 };
   const gint64 said_us = MIN(SAID_US, (gint64)(r->s->timeout_s * 2e6 / 3));
@@ -166,8 +167,8 @@ static void look_for_successor(peer_run_state *r, gint64 now_us) {
   peer_run_wake(r);
 }
 
-// While this process was stopped nobody could be heard: that counts for none of the times that end
-// something, or who was paused for longer than --timeout would end before he has looked around.
+// Leaves the time for which this process was suspended out of all timeouts, as it could receive
+// nothing: a process paused for longer than --timeout would end before it has looked around.
 static void leave_out_absence(peer_run_state *r, gint64 now_us) {
   enum { ABSENT_US = 1000000 };
   const gint64 away_us = now_us - r->looked_us;

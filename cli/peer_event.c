@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: what the node says while it runs: what is done for it, and what of it is told.
+// `weft peer`: handles the events of the node: loads segments for it, and logs what happened.
 #include <malloc.h>
 
 #include "cli/peer_run.h"
 
-// What plays may play for weeks. Segments that come and go leave holes in glibc's heap into which
-// those after them do not fit, and a source held up to twice its window for minutes: large blocks
-// get pages of their own. It would cost what is fetched an eighth of its rate.
+// Gives large blocks pages of their own. A stream may play for weeks, and its segments leave holes
+// in glibc's heap into which later ones do not fit: a source held up to twice its window for
+// minutes. Not for a file to fetch, whose rate would drop by an eighth.
 void peer_keep_heap_small(weft_engine_mode mode) {
   enum { LARGE = 32768 };
   if (mode != WEFT_MODE_BULK)
@@ -15,12 +15,12 @@ void peer_keep_heap_small(weft_engine_mode mode) {
 
 bool peer_is_news(unsigned times) { return (times & (times - 1)) == 0; }
 
-// A receiver gives others what it wrote. Where that is no more what it was they have it from
-// others.
+// Gives the engine a segment back that was written to the output, as other peers need it. If the
+// output has changed since, they get it from elsewhere.
 static void reread(peer_run_state *r, uint64_t segment) {
   const weft_stream *stream = weft_node_stream(r->node);
   const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes, at = segment * each;
-  const size_t bytes = (size_t)MIN(each, weft_sink_bytes(r->sink) - at); // it was written
+  const size_t bytes = (size_t)MIN(each, weft_sink_bytes(r->sink) - at); // all was written before
   weft_status status = weft_sink_reread(r->sink, at, bytes);
   const uint8_t *data = status == WEFT_OK ? weft_sink_room(r->sink) : NULL;
   const weft_status loaded =
@@ -35,7 +35,7 @@ static void reread(peer_run_state *r, uint64_t segment) {
 
 static void load(peer_run_state *r, uint64_t segment) {
   if (r->stopped)
-    return; // others were asked for at the same time
+    return; // an earlier event stopped the run
   if (r->s->role == WEFT_NODE_JOINING) {
     reread(r, segment);
     return;
@@ -96,7 +96,7 @@ void peer_event(void *user, const weft_node_event *event) {
     peer_log(PEER_WARNING, "stream-failed", "address=%s status=%s", address,
              weft_status_name(event->status));
     if (r->failed == WEFT_OK || r->failed == WEFT_E_ARGUMENT)
-      r->failed = event->status; // of this machine rather than of what somebody said
+      r->failed = event->status; // a failure here tells more than an invalid offer
     break;
   case WEFT_NODE_NEIGHBOUR:
     peer_log(PEER_DEBUG, "neighbour", "address=%s", address);

@@ -12,7 +12,7 @@
 static peer_log_level shown = PEER_INFO;
 static bool as_json;
 
-// Whether a field is text even where it looks like a number, as hexadecimal digits may.
+// Returns whether a field is text even if it looks like a number, as hexadecimal digits may.
 static bool is_text(const char *name) {
   static const char *const names[] = {"id", "key", "source_key", NULL};
   return g_strv_contains(names, name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: names of sources and trackers, whose addresses change while a node runs: those of
-// homes each day, those in clouds with each machine.
+// `weft peer`: looks up names of sources and trackers again, since their addresses change while a
+// node runs: at homes every day, in clouds with every machine.
 #include <string.h>
 
 #include "cli/peer_run.h"
@@ -8,7 +8,7 @@
 enum { AGAIN_US = 10000000 };
 
 typedef struct look_up {
-  peer_run_state *run; // which is there as long as its loop calls `take`
+  peer_run_state *run; // exists whenever its loop calls `take`
   size_t word;
   char *text;
   weft_address found[PEER_WORD_ADDRESSES];
@@ -19,7 +19,7 @@ static gboolean take(gpointer user) {
   look_up *l = user;
   l->run->look_up_us[l->word] = g_get_monotonic_time() + AGAIN_US;
   peer_log(PEER_DEBUG, "looked-up", "host=%s addresses=%u", l->text, (unsigned)l->count);
-  if (l->count > 0) { // else the old ones may do
+  if (l->count > 0) { // else the old ones may still be right
     weft_node_set_host(l->run->node, l->word, l->found, l->count);
     peer_run_wake(l->run);
   }
@@ -28,11 +28,12 @@ static gboolean take(gpointer user) {
   return G_SOURCE_REMOVE;
 }
 
-// On a thread: a resolver may take seconds. Where the run is over first, the process ends under it.
+// Runs on a thread, since a resolver may take seconds. If the run is over first, the process ends
+// without waiting for it.
 static gpointer ask(gpointer user) {
   look_up *l = user;
   l->count = weft_address_parse_all(l->text, PEER_WORD_ADDRESSES, l->found);
-  (void)g_timeout_add(0, take, l); // idle sources may never have their turn
+  (void)g_timeout_add(0, take, l); // idle sources may never get a turn
   return NULL;
 }
 
@@ -48,7 +49,7 @@ void peer_names_look_up(peer_run_state *r, size_t word) {
   look_up *l = g_new0(look_up, 1);
   *l = (look_up){.run = r, .word = word, .text = g_strdup(words[word])};
   GThread *thread = g_thread_try_new("look-up", ask, l, NULL);
-  if (!thread) { // another time
+  if (!thread) { // it is tried again later
     g_free(l->text);
     g_free(l);
     return;

@@ -10,7 +10,7 @@ enum { SOURCE = PEER_SOURCE, JOIN = PEER_JOIN, ALL = SOURCE | JOIN | PEER_TRACKE
 
 typedef struct option {
   const char *name;
-  int words;             // of `weft peer`, that have it
+  int words;             // of `weft peer` that have it, as bits
   const char *otherwise; // default
   const char *argument, *about;
 } option;
@@ -78,14 +78,15 @@ static const option options[OPTIONS] = {
 
 // --- Where a value comes from
 
-// --log-level is WEFT_PEER_LOG_LEVEL.
+// Returns the variable of an option, such as WEFT_PEER_LOG_LEVEL for --log-level.
 static char *variable_of(const char *name) {
   g_autofree char *upper = g_ascii_strup(name, -1);
   g_strdelimit(upper, "-", '_');
   return g_strconcat(CLI_PEER_PREFIX, upper, NULL);
 }
 
-// Variables of other words' options may stand beside, as one environment may be for all.
+// Refuses WEFT_PEER_ variables of unknown options. Those of another word's options are accepted, as
+// one environment may serve all.
 static int refuse_unknown_variables(void) {
   g_auto(GStrv) names = g_listenv();
   for (char **name = names; *name; name++) {
@@ -101,7 +102,7 @@ static int refuse_unknown_variables(void) {
   return -1;
 }
 
-// The last one counts, as for GLib.
+// Returns the value of an option's last flag, which counts for GLib as well, or NULL.
 static const char *flag_of(size_t which, int argc, char *const *argv) {
   const size_t length = strlen(options[which].name);
   const char *found = NULL;
@@ -117,7 +118,7 @@ static const char *flag_of(size_t which, int argc, char *const *argv) {
   return found;
 }
 
-// In whatever else the text may be wrong, errors are told in the form that it asks for.
+// Sets the log's format before anything else is checked, so that errors are reported in it.
 static void foresee(const char *format) {
   peer_log_set(PEER_INFO, format && strcmp(format, "json") == 0);
 }
@@ -150,7 +151,7 @@ static int from_file(const char *path, int word, char **values) {
   gsize bytes;
   if (!g_file_get_contents(path, &text, &bytes, &error))
     return cli_error(PEER_NAME, CLI_USAGE, "--config: %s", error->message);
-  if (!g_utf8_validate(text, (gssize)bytes, NULL)) // else a terminal would be shown its bytes
+  if (!g_utf8_validate(text, (gssize)bytes, NULL)) // errors would show a terminal its bytes
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s: it is no text (UTF-8)", path);
   g_autoptr(GKeyFile) file = weft_sim_key_file(text, path, why);
   if (!file)
@@ -175,13 +176,13 @@ const char *peer_option_name(size_t which) { return options[which].name; }
 
 enum { LIVE = 1 << WEFT_MODE_LIVE, VOD = 1 << WEFT_MODE_VOD, BULK = 1 << WEFT_MODE_BULK };
 
-// What only some streams use.
+// Options that some kinds of streams do not use.
 static const struct {
   size_t which;
-  int words, modes; // where it does nothing
+  int words, modes; // bits; where it has no effect
 } idle[] = {
     {O_LAG, SOURCE, VOD | BULK}, {O_CHECKSUMS, SOURCE, VOD | BULK},
-    {O_LINGER, SOURCE, VOD},     {O_STAY, SOURCE, VOD}, // until SIGTERM
+    {O_LINGER, SOURCE, VOD},     {O_STAY, SOURCE, VOD}, // stays until SIGTERM
     {O_STAY, JOIN, LIVE},        {O_GATHER, JOIN, LIVE},
     {O_STARTUP, JOIN, BULK},
 };
@@ -195,7 +196,7 @@ void peer_options_tell_unused(uint64_t given, int word, weft_engine_mode mode) {
                kinds[mode]);
 }
 
-// Whether it says what holds otherwise: as text, or as a time, as 5 and 5000ms do for 5s.
+// Returns whether a value is the default: the same text, or the same time, as 5 and 5000ms for 5s.
 static bool is_default(size_t which, const char *text) {
   const double number_us = which == O_STARTUP || which == O_LAG ? 1e3 : 1e6;
   const char *otherwise = options[which].otherwise;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: which options there are, and the text that was given for each.
+// `weft peer`: its options, and the text that was given for each.
 #ifndef WEFT_CLI_PEER_OPTIONS_H
 #define WEFT_CLI_PEER_OPTIONS_H
 
 #include "cli/peer.h"
 
-// The words of `weft peer`, as bits.
+// The words (subcommands) of `weft peer`, as bits.
 enum { PEER_SOURCE = 1, PEER_JOIN = 2, PEER_TRACKER = 4 };
 
 enum {
@@ -46,16 +46,15 @@ enum {
 };
 
 const char *peer_option_name(size_t which);
-// Before anything can be wrong: whether flags or the environment want the log in JSON, and errors
-// with it.
+// Switches the log, and errors with it, to JSON if the flags or the environment ask for that. To be
+// called before there can be errors.
 void peer_options_foresee_log(int argc, char *const *argv);
-// Each value from the flags, else the environment, else the file, else what holds otherwise; NULL:
-// the word has no such option, or nothing was said. *given: bits of those that were said and are
-// not what holds otherwise. -1 to go on, else the exit code.
+// Takes each value from the flags, else the environment, else the file, else the default; NULL: the
+// word has no such option, or it has no value. *given: bits of those that were given and differ
+// from the default. Returns -1 to go on, else the exit code.
 int peer_options_gather(const char *word_text, int word, int argc, char **argv, uint64_t *given,
                         char *values[OPTIONS]);
-// Of those that were given (bits) and ask for something: warns of what a stream of that kind does
-// not use.
+// Warns about those of the options `given` (bits) that a stream of that kind does not use.
 void peer_options_tell_unused(uint64_t given, int word, weft_engine_mode mode);
 
 #endif

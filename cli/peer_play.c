@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: a stream that was joined, from the engine to its output.
+// `weft peer`: plays a stream that was joined: from the engine to the output.
 #include <sodium.h>
 
 #include "cli/peer_options.h"
@@ -22,18 +22,18 @@ bool peer_play_seek(void *user, uint64_t position) {
   return true;
 }
 
-// Where --from says to begin, which may be past the end.
+// Returns the byte at which --from says to begin, which may be past the end.
 static uint64_t beginning(const peer_settings *settings, const weft_stream *stream) {
-  enum { TS_PACKET = 188 }; // so that a player finds its feet at once
+  enum { TS_PACKET = 188 }; // players synchronize on whole packets
   if (settings->from_is_bytes)
     return settings->from_bytes;
   const double at = settings->from_s * (double)stream->rate_bits_per_s / 8;
-  // More than the stream has may be more than an integer holds.
+  // A place past the end may exceed what an integer holds.
   return at < (double)stream->bytes ? (uint64_t)at / TS_PACKET * TS_PACKET : stream->bytes;
 }
 
-// Whether --from asks for anything that the stream has. Told before the output is opened, which
-// would empty a file.
+// Returns whether the stream has what --from asks for; else reports that and stops the run. To be
+// called before the output is opened, which would empty a file.
 static bool can_begin(peer_run_state *r, const weft_stream *stream) {
   const peer_settings *s = r->s;
   if (s->from_is_bytes ? s->from_bytes == 0 : s->from_s == 0)
@@ -77,12 +77,12 @@ void peer_play_open(peer_run_state *r) {
                      stream->mode == WEFT_MODE_BULK, &why))
     r->sink = r->output;
   r->view.sink = r->sink;
-  r->alone_us = r->news_us = g_get_monotonic_time(); // it may have come late
+  r->alone_us = r->news_us = g_get_monotonic_time(); // the stream may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such place"));
-  else if (!weft_sink_has_room(r->sink)) // nobody has asked for it yet
+  else if (!weft_sink_has_room(r->sink)) // no client has asked for it yet
     peer_log(PEER_INFO, "waiting", "reader_of=%s", r->s->output);
   g_free(why);
 }
@@ -93,9 +93,9 @@ static gint64 segment_us(const weft_stream *s) {
              : 0;
 }
 
-// For how long a segment plays: by the rate, else, live, by when the next does.
+// Returns for how long a segment plays: by the rate or, live without one, until the next one does.
 static gint64 plays_for_us(const weft_engine *engine, const weft_stream *s, uint64_t segment) {
-  enum { MOST_US = 5000000 }; // an input that pauses
+  enum { MOST_US = 5000000 }; // if the input pauses
   gint64 at_us, next_us;
   if (s->rate_bits_per_s || s->mode != WEFT_MODE_LIVE ||
       weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
@@ -104,11 +104,11 @@ static gint64 plays_for_us(const weft_engine *engine, const weft_stream *s, uint
   return CLAMP(next_us - at_us, 0, MOST_US);
 }
 
-// Whether the segment may be played now; else due_us says when.
+// Returns whether the segment may be played now; else sets due_us to when it may.
 static bool may_play(peer_run_state *r, uint64_t segment, gint64 now_us) {
   const gint64 each_us = segment_us(weft_node_stream(r->node));
   if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
-    return true; // the engine says when
+    return true; // the engine paces these modes
   if (!r->playing) {
     r->playing = true;
     r->play_us = now_us + (gint64)r->s->startup_ms * 1000 - (gint64)segment * each_us;
@@ -144,8 +144,9 @@ static weft_status play(peer_run_state *r, gint64 now_us) {
   return WEFT_OK;
 }
 
-// A viewer who sees gaps should know why: that it begins, is for want of link or no more, and ends.
-// Where the link queues, and nothing is forgone, what comes is asked for.
+// Logs when gaps begin and end because parts of the stream are forgone, and whether the own link is
+// the reason, so that the viewer knows. If the link queues but nothing is forgone, logs that the
+// peer asks for what it gets.
 static void tell_forgone(peer_run_state *r) {
   weft_engine_statistics s;
   weft_engine_get_statistics(weft_node_engine(r->node), &s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer --map-port on`: the node's port at the router, and what came of asking for it.
+// `weft peer --map-port on`: asks the router for a port, and logs the outcome.
 #include "cli/peer_run.h"
 
 static void on_port(void *user, const weft_port_map_event *event) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: what it tells of itself: Prometheus metrics, a JSON status, its health.
+// `weft peer`: reports on itself: Prometheus metrics, a JSON status, its health, a final summary.
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,7 +191,6 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
   return NULL;
 }
 
-// What came of it, in one line.
 void peer_tell_summary(const peer_view *view) {
   weft_node_statistics s;
   weft_node_get_statistics(view->node, &s);

@@ -27,8 +27,8 @@ void peer_run_wake(void *user) {
     weft_node_source_wake(r->source);
 }
 
-// A live source says where the stream ends, and goes when all know; told once more, it goes at
-// once.
+// At SIGTERM a live source announces where the stream ends, and leaves when all peers know; at a
+// second one it leaves at once.
 static gboolean on_term(gpointer user) {
   peer_run_state *r = user;
   peer_log(PEER_INFO, "stopping", "signal=TERM");
@@ -59,11 +59,12 @@ static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
 
 // --- The source
 
-// What windows hold of a live stream must span the lag, or viewers lose most of it.
+// Warns if the input is faster than windows can hold: their part of a live stream must span the
+// lag, or viewers lose most of it.
 static void look_at_rate(peer_run_state *r, gint64 now_us) {
   enum { EVERY_US = 5000000 };
   const peer_settings *s = r->s;
-  // A quarter of a window is for what was played.
+  // A quarter of a window is for what has been played.
   const double held_segments = 0.75 * (double)(s->window ? s->window : WEFT_ENGINE_MAX_WINDOW),
                held = held_segments * 8 * s->blocks * s->block_bytes / (s->lag_ms / 1e3),
                meant = s->rate_bits_per_s ? 1.1 * (double)s->rate_bits_per_s
@@ -91,8 +92,9 @@ static void pump_live(peer_run_state *r, gint64 now_us) {
   r->due_us = weft_feed_deadline(r->feed);
 }
 
-// Live, it is over when it is over. A file, whose segments are loaded when they are asked for,
-// waits for somebody who wants it: to fetch it, and on demand for ever.
+// Returns whether the source has nothing left to do: live, when the input has ended. A file, whose
+// segments are loaded when they are asked for, waits until a peer has fetched it; on demand, for
+// ever.
 static bool is_over(peer_run_state *r) {
   weft_engine_statistics s;
   switch (weft_node_stream(r->node)->mode) {
@@ -113,7 +115,7 @@ static void pump_source(peer_run_state *r, gint64 now_us) {
     look_at_rate(r, now_us);
   }
   if (!is_over(r))
-    r->ended_us = 0; // somebody may have come since
+    r->ended_us = 0; // a peer may have joined since
   else if (r->ended_us == 0)
     r->ended_us = now_us;
 }
@@ -126,7 +128,7 @@ static void pump(void *user, int64_t now_us) {
     peer_play_pump(r, now_us);
 }
 
-// Turns that fail come one right after the other.
+// Reports a failed turn of the node. Such turns follow each other without pause, so few are logged.
 static void failed(void *user, weft_status status) {
   peer_run_state *r = user;
   const weft_policy *policy = r->s->policy;
@@ -146,7 +148,7 @@ static gboolean on_tick(gpointer user) {
   return G_SOURCE_CONTINUE;
 }
 
-// A segment or a piece of one is due before the node's own deadline.
+// A segment or a part of one may be due before the node's own deadline.
 static gboolean on_due_prepare(GSource *source, gint *timeout) {
   peer_run_state *r = *(peer_run_state **)(source + 1);
   const gint64 left = r->due_us == G_MAXINT64 ? G_MAXINT64 : r->due_us - g_get_monotonic_time();
@@ -167,18 +169,19 @@ static gboolean on_due(GSource *source, GSourceFunc callback, gpointer data) {
   return G_SOURCE_CONTINUE;
 }
 
-// --- The whole
+// --- Opening, running, closing
 
-// A file with a rate can be watched from anywhere, a file without one is only fetched; what comes
-// is live.
+// Returns the stream's mode: a file with a rate can be watched from any place, a file without one
+// is only fetched, and all other input is live.
 static weft_engine_mode mode_of(const peer_run_state *r) {
   if (weft_feed_bytes(r->feed) == 0)
     return WEFT_MODE_LIVE;
   return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
 }
 
-// The number of the stream. The same file, served again with the same key, is the same stream: who
-// fetches or watches it goes on. What was signed of another one would contradict it.
+// Returns the stream's number. The same file served again with the same key is the same stream, and
+// peers that fetch or watch it go on. Another file needs another number, as signatures for the
+// first would contradict it.
 static uint64_t stream_number(const peer_run_state *r, const uint8_t key[32]) {
   const peer_settings *s = r->s;
   uint64_t about[WEFT_FEED_VERSION + 3], number;
@@ -194,7 +197,7 @@ static uint64_t stream_number(const peer_run_state *r, const uint8_t key[32]) {
   return number ? number : s->stream;
 }
 
-// What the input does not allow.
+// Refuses options that the input does not allow. Returns -1 to go on, else the exit code.
 static int refuse_source(const peer_run_state *r) {
   const bool live = mode_of(r) == WEFT_MODE_LIVE;
   if (r->s->policy == &weft_policy_pull && !live)
@@ -257,7 +260,7 @@ static int open_node(peer_run_state *r) {
   return status == WEFT_OK ? -1 : cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
-// The input, or the output.
+// Opens the input of a source, or the output of a peer that joins.
 static int open_ends(peer_run_state *r) {
   const peer_settings *s = r->s;
   g_autofree char *why = NULL;
@@ -302,7 +305,7 @@ static int open_parts(peer_run_state *r) {
                               weft_address_text(&s->metrics, text), why);
 }
 
-// What was played did not get where it should. An error that was told already comes first.
+// Reports that not everything played reached the output, unless another error was reported before.
 static void output_failed(peer_run_state *r, const char *why) {
   if (r->code == CLI_OK || r->code > CLI_SIGNAL)
     r->code = cli_error(PEER_NAME, CLI_IO, "%s", why);
@@ -336,7 +339,7 @@ static void tell_start(peer_run_state *r) {
 static void leave(peer_run_state *r) {
   weft_notify("STOPPING=1");
   peer_tell_summary(&r->view);
-  if (r->sink && weft_sink_pump(r->sink, G_MAXINT64 / 2) != WEFT_OK) // what was read is written
+  if (r->sink && weft_sink_pump(r->sink, G_MAXINT64 / 2) != WEFT_OK) // write what was read
     output_failed(r, weft_sink_error(r->sink));
   const gint64 now_us = g_get_monotonic_time();
   weft_node_leave(r->node, now_us);
@@ -368,8 +371,8 @@ static void run_loop(peer_run_state *r) {
       g_source_remove(watches[i]);
 }
 
-// Where GLib finds no descriptor to wake its loops by, it ends the program (g_error). So what a
-// node takes before anybody comes, and some more, must be there.
+// Checks that enough descriptors are left for a node without neighbours, and a few more. If GLib
+// cannot get one to wake its loops with, it ends the program (g_error).
 static int descriptors_left(void) {
   enum { WANTED = 16 };
   int fd[WANTED], count = 0, code = -1;
@@ -394,7 +397,7 @@ int peer_run(const peer_settings *settings) {
                       .due_us = G_MAXINT64,
                       .looked_us = g_get_monotonic_time()};
   r.alone_us = r.looked_us;
-  signal(SIGPIPE, SIG_IGN); // a reader of standard output that goes is an error of that output
+  signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of the output
   r.code = open_parts(&r);
   if (r.code < 0)
     run_loop(&r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running `weft peer`: its parts, and what its files call of each other.
+// A running `weft peer`: its state, and what its files call in each other.
 #ifndef WEFT_CLI_PEER_RUN_H
 #define WEFT_CLI_PEER_RUN_H
 
@@ -13,68 +13,70 @@ typedef struct peer_run_state {
   GSource *source;
   weft_feed *feed;
   weft_sink *output; // of a peer that joins
-  weft_sink *sink;   // the same, from when the stream is there
+  weft_sink *sink;   // the same, once the stream is known
   weft_http *pages;
   weft_port_map *port; // NULL: not asked for
   peer_view view;
   int code;
   bool stopped;
-  bool no_stream;                // somebody answered who has none that may be taken
-  weft_status failed;            // somebody answered who has one, which could not begin here
-  bool ready;                    // systemd was told
-  unsigned farewells;            // said again
+  bool no_stream;                // a node answered that has none we may take
+  weft_status failed;            // a node answered with one that could not begin here
+  bool ready;                    // systemd was notified
+  unsigned farewells;            // repeats so far
   unsigned failures;             // turns of the node that failed
-  bool reread_failed;            // what was written is not given to others any more
-  gint64 look_up_us[PEER_WORDS]; // not before; G_MAXINT64: being looked up
-  unsigned displaced;            // sessions that ended for others of the same identity
-  unsigned other_streams;        // told of at addresses that the user named
-  bool succeeds, by_source;      // the source has another stream now, as it says itself
-  gint64 looked_us;              // for the end, last
-  gint64 alone_us;               // since when there has been nobody, or nothing new
-  gint64 news_us;                // when something of the stream was new last
-  guint64 seen;                  // of what there was new, by then
-  gint64 rate_us;                // live source: since when rate_taken bytes had come
+  bool reread_failed;            // what was written can no longer be given to others
+  gint64 look_up_us[PEER_WORDS]; // not before that; G_MAXINT64: being looked up
+  unsigned displaced;            // sessions ended since another node has our identity
+  unsigned other_streams;        // times seen at addresses that the user named
+  bool succeeds, by_source;      // the source has another stream now; it says so itself
+  gint64 looked_us;              // last call of peer_end_look
+  gint64 alone_us;               // since when there has been no peer, or nothing new
+  gint64 news_us;                // when there was last something new of the stream
+  guint64 seen;                  // the count of what was new, by then
+  gint64 rate_us;                // live source: when rate_taken bytes had been taken
   guint64 rate_taken;
-  bool rate_told;  // that windows are too short for it
-  gint64 ended_us; // everything is played, or given; 0: not yet
-  // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
+  bool rate_told;  // the user knows that windows are too short for the rate
+  gint64 ended_us; // when everything was played, or given; 0: not yet
+  // Playback in a mode that the engine does not pace: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
-  uint32_t forgone; // as was told: sixteenths of the stream, and whether for want of own link
+  uint32_t forgone; // as last logged: sixteenths of the stream; narrow: for want of own link
   bool narrow;
-  uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
+  uint64_t skip_segment; // after a seek: the first `skip` bytes of this one are not wanted
   size_t skip;
 } peer_run_state;
 
-// peer_run.c: ends the run, the first time with this exit code; looks soon at what may be played
-// (user: the run).
+// peer_run.c. Ends the run; the exit code of the first call counts.
 void peer_run_stop(peer_run_state *r, int code);
+// Has the node take a turn, and with it what may be played now (user: the run).
 void peer_run_wake(void *user);
 
-// peer_event.c: for weft_node_options.event (user: the run).
+// peer_event.c. For weft_node_options.event (user: the run).
 void peer_event(void *user, const weft_node_event *event);
-// What may go on for weeks is told the first, second, fourth, eighth... time.
+// Returns whether to log the `times`-th occurrence of what may go on for weeks: the first, second,
+// fourth, eighth...
 bool peer_is_news(unsigned times);
-// Before a stream of that kind is held.
+// Prepares the heap for a stream of that mode; to be called before any of it is held.
 void peer_keep_heap_small(weft_engine_mode mode);
 
-// peer_play.c, for a peer that joined: opens the output when the stream is known, and writes what
-// may be played now.
+// peer_play.c, for a peer that joined. Opens the output when the stream is known.
 void peer_play_open(peer_run_state *r);
-// What comes next is of the stream that succeeded the one before.
+// Prepares the output for the stream that succeeds the one before.
 void peer_play_succeeded(peer_run_state *r);
-// Goes on at this byte of the stream (user: the run). False: that cannot be.
+// Goes on at this byte of the stream (user: the run). Returns false if that is impossible.
 bool peer_play_seek(void *user, uint64_t position);
+// Writes what may be played now.
 void peer_play_pump(peer_run_state *r, gint64 now_us);
 
-// peer_names.c: nobody answers at one of the addresses of that word (weft_node_event.host), which,
-// if it is a name, is looked up again beside the loop.
+// peer_names.c. Called when an address of that word (weft_node_event.host) does not answer: if the
+// word is a name, looks it up again on a thread.
 void peer_names_look_up(peer_run_state *r, size_t word);
 
-// peer_port.c: asks for --map-port, if it is on. -1 to go on, else the exit code.
+// peer_port.c. Starts --map-port if it is on. Returns -1 to go on, else the exit code.
 int peer_port_open(peer_run_state *r);
 
-// peer_end.c: whether everything is over, or everybody is gone. Some times a second.
+// peer_end.c. Stops the run when everything is done, or all peers are gone. To be called several
+// times a second.
 void peer_end_look(peer_run_state *r, gint64 now_us);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft peer`: what the values of its options mean, and the identity that one of them names.
+// `weft peer`: reads the values of its options, and the identity that one of them names.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static int milliseconds(char **values, size_t which, double least, uint32_t *out
   return -1;
 }
 
-// A time, or bytes with a B behind.
+// Reads a time, or bytes with the suffix B.
 static int place(char **values, size_t which, peer_settings *s) {
   static const char wanted[] = "a time such as 90 or 1.5min, or bytes as in 3000000B";
   const char *text = values[which];
@@ -89,7 +89,8 @@ static int place(char **values, size_t which, peer_settings *s) {
   return -1;
 }
 
-// NAME:PORT, and no address, which would have to be right.
+// Returns whether the text may be NAME:PORT, which may be unknown now, rather than an address,
+// which must be valid.
 static bool is_name(const char *text) {
   return *text != '[' && strchr(text, ':') == strrchr(text, ':');
 }
@@ -106,7 +107,7 @@ static int addresses(char **values, size_t which, peer_settings *s) {
     if (to->port == 0 || **w == ':' || (!known && !is_name(*w)))
       return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT", peer_option_name(which),
                        *w);
-    if (!known) // it may be tomorrow
+    if (!known) // it may be known tomorrow
       return cli_error(PEER_NAME, CLI_IO, "--%s: no address is known for '%s'",
                        peer_option_name(which), *w);
     memset(s->bootstrap_host + s->bootstrap_count, (int)s->bootstrap_words++, known);
@@ -122,7 +123,7 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
   return -1;
 }
 
-// on or off; what the word does not have is off.
+// Reads on or off; an option that the word does not have is off.
 static int switched(char **v, size_t which, bool *out) {
   static const char *const switches[] = {"off", "on"};
   const int value = v[which] ? word_of(v, which, switches, 2) : 0;
@@ -130,7 +131,7 @@ static int switched(char **v, size_t which, bool *out) {
   return value < 0 ? refuse(which, v[which], "on or off") : -1;
 }
 
-// What has a slash is a file with a policy of one's own. A tracker has none (NULL).
+// Reads --scheme; text with a slash is a file with the user's policy. A tracker has none (NULL).
 static int scheme(const char *text, const weft_policy **out) {
   cli_policy own;
   *out = text && strcmp(text, weft_policy_pull.name) == 0 ? &weft_policy_pull : &weft_policy_push;
@@ -331,7 +332,7 @@ static int new_key_file(const char *path, uint8_t seed[32]) {
   if (fd >= 0)
     close(fd);
   if (fd >= 0 && !written)
-    (void)unlink(path); // half a key would be refused for ever
+    (void)unlink(path); // half a key would be refused in every later run
   return written ? -1 : cli_error(PEER_NAME, CLI_IO, "--key-file %s: %s", path, g_strerror(code));
 }
 

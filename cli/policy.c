@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy of the user's own, out of the file that `scheme` names.
+// Loads a policy of the user's own from the file that `scheme` names.
 #include "cli/policy.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ static int told(const char *command, char *why) {
   return code;
 }
 
-// It stays loaded: a sweep asks for it again and again, and its name is told at the end.
+// Loads it for good: a sweep asks for it again and again, and its name is reported at the end.
 static int load(const char *command, const char *path, const weft_policy **out) {
   void *file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   const weft_policy_file *found = file ? dlsym(file, "weft_policy_in_file") : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft sim`: its options, of which most are the keys of scenario files.
+// `weft sim`: its options, most of which are the keys of scenario files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static int show(const char *name) {
   return cli_flush(NAME, CLI_OK);
 }
 
-// A scenario that is what an empty one is.
+// Prints a scenario with every key, which means the same as an empty one.
 static int all_keys(void) {
   weft_sim_parameters defaults;
   const char *group = "";
@@ -140,7 +140,8 @@ bool sim_check(const sim_settings *settings, weft_sim_parameters *p, char why[WE
   return t ? weft_sim_check_ranks(p, t->ranks, t->rank_bytes, why) : weft_sim_check(p, why);
 }
 
-// A flag that says nothing where another key is not as it needs, and no sweep sets that.
+// Refuses a flag that has no effect because of another key's value, unless a sweep may set that
+// key. Returns -1 to go on, else the exit code.
 static int idle_flag(const words *w, const weft_sim_parameters *p) {
   const struct {
     const char *flag, *needs;
@@ -206,7 +207,7 @@ static int run(const char *scenario, const words *w, const char *command,
   return result;
 }
 
-// The command line; words that a shell would change are quoted.
+// Returns the command line; words that a shell would change are quoted.
 static char *command_text(int argc, char **argv) {
   GString *out = g_string_new("weft");
   for (int i = 0; i < argc; i++) {
@@ -221,7 +222,7 @@ static char *command_text(int argc, char **argv) {
 }
 
 int sim_command(int argc, char **argv, weft_sim_transport *transport) {
-  char *command = command_text(argc, argv); // before parsing takes words out
+  char *command = command_text(argc, argv); // before parsing removes words
   words w = {.seeds = 1, .values = g_new0(char *, weft_sim_key_count())};
   int code = parse(argc, argv, &w);
   if (code < 0 && w.scenarios && w.scenarios[1])

@@ -7,11 +7,11 @@
 
 // --- A run's
 
-// Polluters are no audience, and who never played has no delay.
+// Leaves out polluters, and viewers that never played, which have no delay.
 #define AUDIENCE                                                                                   \
   "'peers.csv' using ($5==0?%s:NaN):(1.0) skip 1 smooth cnorm with lines title '%s'\n"
 
-// There may be a segment in some seconds only, or one second.
+// With points, as there may be segments in some seconds only, or one second in all.
 #define DOTTED "with linespoints pointtype 7 pointsize 0.2"
 
 static void put_store(FILE *to) {
@@ -27,7 +27,7 @@ static void put_store(FILE *to) {
         to);
 }
 
-// A plot without a point would be an error to gnuplot, and the end of all plots.
+// Returns whether there is a point to plot: to gnuplot a plot without one is an error that ends it.
 static bool any_due(const weft_sim_result *r) {
   for (size_t i = 0; i < r->second_count; i++)
     if (r->seconds[i].due)
@@ -86,7 +86,7 @@ weft_status sim_put_gnuplot(void *user, FILE *to) {
 
 // --- A sweep's
 
-// The first of these that some point has.
+// Returns the first of these figures that some point of the grid has.
 static size_t figure_of(const sim_sweep_state *s) {
   static const char *const figures[] = {"continuity", "done_p50_s", "coded_read_availability"};
   for (size_t f = 0; f < G_N_ELEMENTS(figures); f++)
@@ -97,7 +97,7 @@ static size_t figure_of(const sim_sweep_state *s) {
   return 0;
 }
 
-// Whether gnuplot reads the values as the numbers they are: none has a unit.
+// Returns whether gnuplot reads the values as the numbers they mean: none has a unit.
 static bool is_plain(const sim_sweep_axis *axis) {
   for (size_t i = 0; i < axis->count; i++) {
     char *end;
@@ -108,8 +108,8 @@ static bool is_plain(const sim_sweep_axis *axis) {
   return true;
 }
 
-// In the quotes that gnuplot takes as it is; one of its own is doubled. A file's name may be any
-// bytes.
+// Returns the title of a point's line, for gnuplot's single quotes, in which a quote is doubled.
+// File names may contain any bytes.
 static char *line_title(const sim_sweep_state *s, size_t point) {
   GString *out = g_string_new("");
   for (size_t i = 0; i + 1 < s->axis_count; i++)
@@ -123,7 +123,7 @@ static char *line_title(const sim_sweep_state *s, size_t point) {
 
 char *sim_sweep_gnuplot(const sim_sweep_state *s) {
   const size_t last = s->axis_count - 1, figure = figure_of(s), y = s->axis_count + 2 + 2 * figure;
-  const size_t lines = s->points / s->axes[last].count; // the last axis turns slowest
+  const size_t lines = s->points / s->axes[last].count; // the last axis varies slowest
   const char *key = weft_sim_key_at(s->axes[last].key).name, *name = s->names.items[figure].name;
   const bool intervals = s->seeds > 1, plain = is_plain(&s->axes[last]);
   GString *out = g_string_new("# gnuplot means.gp makes means.pdf from means.csv\n"

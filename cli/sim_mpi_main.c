@@ -12,7 +12,7 @@
 #include "cli/sim.h"
 #include "sim/mpi/transport_mpi.h"
 
-// Takes --oversubscribe out of the arguments.
+// Removes --oversubscribe from the arguments; returns whether it was there.
 static bool take_oversubscribe(int *argc, char **argv) {
   bool found = false;
   int kept = 0;
@@ -27,7 +27,7 @@ static bool take_oversubscribe(int *argc, char **argv) {
   return found;
 }
 
-// A rank that failed where the others wait for it. What it has to say, and the end of all.
+// Prints the messages of a rank that failed while the others wait for it, and ends all ranks.
 static void end_all(int code, const GString *messages, const GString *objects, FILE *out) {
   fputs(messages->str, stderr);
   if (out)
@@ -35,7 +35,8 @@ static void end_all(int code, const GString *messages, const GString *objects, F
   MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-// Ranks fail alike, mostly: what the first of those that did has to say is enough. The worst code.
+// Has only the first rank that failed print its messages, as ranks mostly fail alike. Returns the
+// worst exit code of all ranks.
 static int tell_once(int code, int rank, const GString *messages, const GString *objects,
                      FILE *out) {
   int worst = code, first = code == CLI_OK ? INT_MAX : rank, speaker = first;
@@ -50,7 +51,8 @@ static int tell_once(int code, int rank, const GString *messages, const GString 
   return worst;
 }
 
-// A rank is a thread unless --threads says otherwise: that comes later, and so it holds.
+// Runs the command with one thread, unless a --threads of the user's, which comes later, overrides
+// it.
 static int run_sim(int argc, char **argv, weft_sim_transport *transport) {
   char **words = g_new0(char *, (size_t)argc + 2);
   char name[] = "--threads=1";
@@ -65,7 +67,8 @@ static int run_sim(int argc, char **argv, weft_sim_transport *transport) {
   return code;
 }
 
-// Where any machine has too few processors no rank begins; those that are there say so.
+// Runs a rank, unless a machine has fewer processors than ranks: then none runs, and its ranks say
+// so.
 static int run_rank(int argc, char **argv, weft_sim_transport *transport, bool oversubscribe) {
   const size_t local = weft_sim_mpi_local_ranks();
   const bool crowded = local > g_get_num_processors() && !oversubscribe;

@@ -20,8 +20,8 @@
 typedef struct progress {
   bool shown;
   gint64 start_us, next_us;
-  int64_t end_us;    // of virtual time; 0: when it ends is not known
-  size_t trace_line; // that is wrong
+  int64_t end_us;    // end of the run in virtual time; 0: unknown
+  size_t trace_line; // the one that is wrong
 } progress;
 
 static void put_progress(const progress *p, int64_t now_us, double seconds) {
@@ -61,7 +61,7 @@ static void put_table(const weft_sim_report *report, const char *folder) {
          report->backend, (double)r->end_us / 1e6, report->wall_s);
   for (size_t i = 0; i < report->metrics->count; i++) {
     const weft_sim_metric *m = &report->metrics->items[i];
-    // Counts whole, all else to six digits.
+    // Whole numbers with all digits, others with six.
     if (isfinite(m->value) && fabs(m->value) < 1e15 && floor(m->value) == m->value)
       printf("  %-26s %.0f\n", m->name, m->value);
     else if (isfinite(m->value))
@@ -86,7 +86,7 @@ static void machine_text(char *out, size_t room) {
     snprintf(out, room, "%.40s %.40s, %u processors", u.sysname, u.machine, g_get_num_processors());
 }
 
-// The run's results, into their folder.
+// Writes the run's results into their folder.
 static weft_status write_files(const sim_settings *settings, weft_sim_report *report,
                                const char *folder, bool all) {
   if (all && g_mkdir_with_parents(folder, 0777) != 0)
@@ -97,7 +97,7 @@ static weft_status write_files(const sim_settings *settings, weft_sim_report *re
   if (status == WEFT_OK && all && settings->gnuplot)
     status = weft_sim_write_file(path, sim_put_gnuplot, report);
   else if (status == WEFT_OK && all)
-    (void)unlink(path); // of an earlier run, which had other tables
+    (void)unlink(path); // left by an earlier run, which had other tables
   g_free(path);
   return status;
 }
@@ -125,7 +125,7 @@ static int bad_code(const weft_sim_parameters *p) {
                    p->code, p->data_shards, p->parity_shards, p->shard_bytes);
 }
 
-// path: what could not be written, or read.
+// Reports why a run failed. path: what could not be written or read.
 static int failed(weft_status status, const char *backend, const char *path) {
   if (cli_signal())
     return cli_error(NAME, CLI_SIGNAL + cli_signal(),
@@ -183,13 +183,13 @@ static uint64_t processor_ns(clockid_t clock) {
   return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-// A server's rate is what one core codes, also while others keep the machine busy.
+// Returns processor time: a server's rate is what one core codes, even if the machine is busy.
 static int64_t process_us(void *user) {
   (void)user;
   return (int64_t)(processor_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
 }
 
-// A server or a store: one process, one thread.
+// Runs a server or a store, in one process and on one thread.
 static weft_status run_service(const sim_settings *settings, const weft_sim_parameters *parameters,
                                progress *p, weft_sim_service *service) {
   const weft_sim_service_options options = {.parameters = parameters,
@@ -217,17 +217,17 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
                                     .trace_line = &p->trace_line};
   WEFT_TRY(weft_sim_swarm_new(&options, swarm));
   const weft_status status = weft_sim_swarm_run(*swarm);
-  if (status != WEFT_OK && status != WEFT_E_STATE) // a swarm that stands has figures, too
+  if (status != WEFT_OK && status != WEFT_E_STATE) // a swarm that stalled has figures, too
     return status;
   WEFT_TRY(weft_sim_swarm_result(*swarm, result));
   return status;
 }
 
-// Whether results can go there, as far as that shows before a run that may take hours: 0 or an
-// errno. Nothing is made yet, as the run may be interrupted.
+// Checks, as far as possible before a run that may take hours, whether results can be written to
+// the folder. Returns 0 or an errno. Creates nothing yet, as the run may be interrupted.
 static int folder_possible(const char *folder) {
   struct stat about;
-  g_autofree char *place = g_strdup(folder); // then the nearest one above that is there
+  g_autofree char *place = g_strdup(folder); // then its nearest parent that exists
   while (stat(place, &about) != 0) {
     if (errno != ENOENT)
       return errno;
@@ -240,7 +240,8 @@ static int folder_possible(const char *folder) {
   return access(place, W_OK | X_OK) == 0 ? 0 : errno;
 }
 
-// The scheme's own file, where it is one. Ranks go on together or not at all.
+// Loads the policy if the scheme is a file. Ranks go on together or not at all. Returns -1 to go
+// on, else the exit code.
 static int find_policy(const weft_sim_parameters *parameters, const weft_sim_transport *t,
                        cli_policy *out) {
   if (parameters->kind != WEFT_SIM_SWARM || parameters->scheme != WEFT_SIM_OWN)
@@ -248,7 +249,7 @@ static int find_policy(const weft_sim_parameters *parameters, const weft_sim_tra
   const int code = cli_policy_load(NAME, parameters->policy_file, out);
   uint64_t failed = code >= 0;
   if (t && code < 0 && (t->sum(t->user, &failed, 1) != WEFT_OK || failed))
-    return CLI_OK; // another rank says why
+    return CLI_OK; // another rank reports why
   if (t && code >= 0)
     (void)t->sum(t->user, &failed, 1);
   return code;
@@ -261,7 +262,7 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   const bool services = parameters->kind != WEFT_SIM_SWARM;
   if (services && t && t->ranks > 1)
     return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
-  const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must not part here
+  const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must agree here
   if (barred)
     return cli_error(NAME, CLI_IO, "%s: %s", folder, strerror(barred));
   const int unfit = find_policy(parameters, t, &own);
@@ -304,9 +305,9 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   else if (t && status == WEFT_E_ARGUMENT)
     code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
   else if (status == WEFT_E_STOPPED && !cli_signal())
-    code = CLI_OK; // another rank says why
+    code = CLI_OK; // another rank reports why
   else if (status != WEFT_OK && !(status == WEFT_E_STATE && result.no_progress && !all))
-    // A run alone writes nothing then, and reads only this.
+    // Nothing has been written by then, and only the trace is read.
     code = failed(status, settings->backend, parameters->trace_file);
   else if (!t || t->rank == 0)
     code = finish(settings, &report, folder, all, out);

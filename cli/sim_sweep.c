@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft sim`: grids of parameters times seeds. Each run leaves its own run.json, named by all its
-// parameters, before the next starts; what is there already is not run again.
+// `weft sim --sweep`, `--seeds`: runs each point of a grid of parameters with several seeds. Each
+// run writes its own run.json, in a folder named by a hash of its parameters, before the next
+// starts; a run whose file exists is not repeated.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static int read_axis(sim_sweep_state *s, const char *text) {
   // Each kind has figures of its own, which would not fit into one table.
   if (strcmp(weft_sim_key_at(key).name, "kind") == 0)
     return cli_error(NAME, CLI_USAGE, "--sweep: kind cannot be swept: sweep each kind by itself");
-  // An axis sets the seed of every run of a point: n runs would be one, n times.
+  // The axis would set the seed of all n runs of a point, which would be the same run, n times.
   if (s->seeds > 1 && strcmp(weft_sim_key_at(key).name, "seed") == 0)
     return cli_error(NAME, CLI_USAGE,
                      "--sweep: seed cannot be swept with --seeds, which counts it up itself");
@@ -80,7 +81,7 @@ int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
   return sim_check(s->settings, p, why) ? -1 : cli_error(NAME, CLI_USAGE, "%s: %s", p->name, why);
 }
 
-// What is in it now; one that cannot be read ends the run.
+// Adds a file's current content to the hash. If it cannot be read, the run will fail anyway.
 static void hash_file(crypto_generichash_state *state, const char *path) {
   g_autofree char *content = NULL;
   gsize bytes = 0;
@@ -109,7 +110,7 @@ static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES 
 
 // --- One run's figures, from its file or by running it
 
-// False: there is no such file, or it is not whole.
+// Reads the figures from a run.json. Returns false if there is no such file or it is incomplete.
 static bool read_metrics(const char *path, weft_sim_metrics *out, const char **revision) {
   json_t *run = json_load_file(path, 0, NULL);
   json_t *metrics = json_object_get(run, "metrics"), *value;
@@ -166,7 +167,7 @@ static void add_run(sim_sweep_state *s, const weft_sim_parameters *p, sim_sweep_
   g_array_append_vals(s->runs, run, 1);
 }
 
-// Reads a run's figures or, if there are none yet, makes them (`make`; else leaves it out).
+// Reads a run's figures or, if there are none yet and `make` is set, makes the run.
 static int do_run(sim_sweep_state *s, size_t point, uint64_t seed, bool make) {
   weft_sim_parameters p;
   sim_sweep_run run = {.point = point};
@@ -184,7 +185,7 @@ static int do_run(sim_sweep_state *s, size_t point, uint64_t seed, bool make) {
     code = g_mkdir_with_parents(folder, 0777) != 0
                ? cli_error(NAME, CLI_IO, "%s: %s", folder, g_strerror(errno))
                : sim_run(s->settings, &p, folder, false, &outcome);
-    // A run that got bytes wrong has left its figures all the same.
+    // A run with wrong bytes is an error, but has written its figures.
     there = code == CLI_OK || read_metrics(path, &outcome.metrics, &run.revision);
     code = code == CLI_OK ? -1 : code;
   }
@@ -212,7 +213,7 @@ sim_sweep_mean sim_sweep_mean_of(const sim_sweep_state *s, size_t point, size_t 
   if (n == 0 || !isfinite(sum))
     return out;
   out.mean = sum / count;
-  for (size_t i = 0; i < n; i++) // from the mean: of squares of large figures nothing would be left
+  for (size_t i = 0; i < n; i++) // the sum of large squares would cancel
     square += (runs[i].values[metric] - out.mean) * (runs[i].values[metric] - out.mean);
   if (n > 1)
     out.half = (n < G_N_ELEMENTS(t) ? t[n] : 1.96 + 2.5 / (count - 1)) *
@@ -285,7 +286,7 @@ static void put_means(const sim_sweep_state *s) {
          s->runs->len, s->settings->folder, s->settings->folder);
 }
 
-// --- Files of the whole
+// --- Files of the whole sweep
 
 static weft_status put_text(void *user, FILE *to) {
   fputs(user, to);
@@ -319,7 +320,7 @@ static int write_page(const sim_sweep_state *s) {
   return code;
 }
 
-// Means and page of the runs that are there.
+// Writes the means and the page of the runs so far.
 static int write_whole(const sim_sweep_state *s) {
   char *means = means_text(s);
   int code = write_text(s, "means.csv", means);
@@ -334,7 +335,7 @@ static int write_gnuplot(const sim_sweep_state *s) {
   return code;
 }
 
-// The id of the first run with such a figure above nought, and how many there are.
+// Returns the id of the first run in which that figure is above zero, and counts such runs.
 static const char *first_with(const sim_sweep_state *s, const char *name, size_t *count) {
   const char *first = NULL;
   *count = 0;
@@ -371,7 +372,8 @@ static int finish(const sim_sweep_state *s) {
   return cli_flush(NAME, CLI_OK);
 }
 
-// All runs, point by point; what is there now and then, and also of a sweep that ends early.
+// Makes all runs, point by point. Writes what there is at intervals, and also when the sweep ends
+// early.
 static int run_all(sim_sweep_state *s) {
   enum { PAGE_EVERY_US = 10000000 };
   gint64 page_us = g_get_monotonic_time() + PAGE_EVERY_US;
@@ -405,7 +407,7 @@ int sim_sweep(const sim_settings *settings, const weft_sim_parameters *parameter
   int code = settings->transport
                  ? cli_error(NAME, CLI_USAGE, "a sweep runs on one rank: start several instead")
                  : read_axes(&s, sweeps);
-  // All points before the first run: what cannot be run is told at once, what is idle once.
+  // Check all points before the first run: errors are reported at once, idle parameters only once.
   bool told = false;
   for (size_t i = 0; code < 0 && i < s.points; i++) {
     weft_sim_parameters p;

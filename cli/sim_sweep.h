@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep's grid and the figures of its runs, for the tables and the page.
+// A sweep's grid and the figures of its runs, for the tables and the page. An axis of the grid is a
+// key with its values; a point has one value of each axis.
 #ifndef WEFT_CLI_SIM_SWEEP_H
 #define WEFT_CLI_SIM_SWEEP_H
 
@@ -13,28 +14,28 @@ typedef struct sim_sweep_axis {
   size_t count;
 } sim_sweep_axis;
 
-// One run that is there.
+// One run whose figures are known.
 typedef struct sim_sweep_run {
   size_t point;
   uint64_t seed;
   char id[2 * SIM_SWEEP_ID_BYTES + 1];
   const char *revision;            // interned
-  double values[WEFT_SIM_METRICS]; // by the sweep's names; NaN: none
+  double values[WEFT_SIM_METRICS]; // in the order of the sweep's names; NaN: none
 } sim_sweep_run;
 
 typedef struct sim_sweep_state {
   const sim_settings *settings;
-  const weft_sim_parameters *parameters; // that the axes change
+  const weft_sim_parameters *parameters; // which the axes change
   sim_sweep_axis axes[SIM_SWEEP_AXES];
   size_t axis_count, points, seeds;
-  weft_sim_metrics names; // of the first run
+  weft_sim_metrics names; // the figures of the first run
   GArray *runs;           // sim_sweep_run, point by point
-  size_t *first, *n;      // (points) of a point's runs among them
-  GString *summary;       // of all of them
+  size_t *first, *n;      // (points) index and count of a point's runs in `runs`
+  GString *summary;       // text of summary.csv
 } sim_sweep_state;
 
-// The text of an axis at a point of the grid, its index among the axis's values, and the point's
-// parameters (what cannot be run is told; an exit code then, else -1).
+// Index and text of an axis's value at a point of the grid. sim_sweep_set_point gives the point's
+// parameters and returns -1, or reports why they cannot be run and returns an exit code.
 size_t sim_sweep_index(const sim_sweep_state *s, size_t point, size_t axis);
 const char *sim_sweep_value(const sim_sweep_state *s, size_t point, size_t axis);
 int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
@@ -46,10 +47,11 @@ typedef struct sim_sweep_mean {
 } sim_sweep_mean;
 sim_sweep_mean sim_sweep_mean_of(const sim_sweep_state *s, size_t point, size_t metric);
 
-// means.gp, which draws means.csv over the last axis, of which there must be one (sim_gnuplot.c).
+// Returns means.gp, which draws means.csv over the last axis; there must be at least one
+// (sim_gnuplot.c).
 char *sim_sweep_gnuplot(const sim_sweep_state *s);
 
-// report.html's data; NULL: no memory.
+// Returns report.html's data; NULL: no memory.
 json_t *sim_sweep_json(const sim_sweep_state *s);
 
 #endif

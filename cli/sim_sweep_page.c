@@ -8,7 +8,7 @@
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-// Command lines and names of files may hold anything.
+// Command lines and file names may contain any bytes.
 static json_t *text_json(const char *text) {
   char *valid = g_utf8_make_valid(text, -1);
   json_t *out = json_string(valid);
@@ -16,7 +16,7 @@ static json_t *text_json(const char *text) {
   return out;
 }
 
-// An axis's values as they were given, and as numbers where they are some.
+// Returns an axis with its values as they were given and, where they are numbers, as numbers.
 static json_t *axis_json(const sim_sweep_state *s, size_t axis) {
   const sim_sweep_axis *a = &s->axes[axis];
   const weft_sim_key key = weft_sim_key_at(a->key);
@@ -50,7 +50,7 @@ static json_t *run_json(const sim_sweep_state *s, const sim_sweep_run *run) {
   json_t *values = json_array();
   for (size_t i = 0; i < s->names.count; i++)
     json_array_append_new(values, number(run->values[i]));
-  // A seed may exceed what a page's numbers hold.
+  // As text: a seed may exceed what JavaScript's numbers hold exactly.
   char seed[24];
   g_snprintf(seed, sizeof seed, "%" G_GUINT64_FORMAT, run->seed);
   return json_pack("{s:I, s:s, s:s, s:o}", "point", (json_int_t)run->point, "seed", seed, "id",
@@ -64,15 +64,15 @@ static bool is_axis(const sim_sweep_state *s, size_t key) {
   return strcmp(weft_sim_key_at(key).name, "seed") == 0 && s->seeds > 1;
 }
 
-// What all points have alike; what no axis is of and differs all the same (fidelity that was left
-// to be chosen) goes into `differs`.
+// Returns what all points have in common. Keys that differ without being an axis, such as a
+// fidelity that is chosen automatically, go into `differs`.
 static json_t *common_json(const sim_sweep_state *s, json_t *differs) {
   const size_t keys = weft_sim_key_count();
   char(*first)[WEFT_SIM_TEXT] = g_malloc0_n(keys, sizeof *first);
   bool *alike = g_new0(bool, keys);
   for (size_t point = 0; point < s->points; point++) {
     weft_sim_parameters p;
-    (void)sim_sweep_set_point(s, point, s->parameters->seed, &p); // was checked at the start
+    (void)sim_sweep_set_point(s, point, s->parameters->seed, &p); // checked at the start
     for (size_t i = 0; i < keys; i++) {
       char text[WEFT_SIM_TEXT];
       weft_sim_key_text(&p, i, text);

@@ -26,10 +26,10 @@ static const char codes[] =
     "Gi\n"
     "(of 1024).";
 
-// As the command line gives them.
+// The values of the command line.
 typedef struct store_words {
   gint64 k, m, threads;
-  char *k_text, *m_text, *threads_text; // these as they were given; NULL: not
+  char *k_text, *m_text, *threads_text; // the same as they were given, or NULL
   char *code, *stripe, *backend, *key, *offset, *length, *output, *output_dir;
   char **rest;
   gboolean json;
@@ -43,9 +43,9 @@ typedef struct store_call {
   int (*run)(const store_words *w, const weft_store_options *options, store_outcome *out);
 } store_call;
 
-enum { STORE_OPTIONS = 16 }; // those of all calls, and an end
+enum { STORE_OPTIONS = 16 }; // at least all there are, and a terminator
 
-static char title[64]; // "store encode", of messages
+static char title[64]; // for messages: "store encode"
 
 // --- Shared by the calls
 
@@ -81,7 +81,7 @@ static int exit_code(weft_status status) {
   }
 }
 
-static bool quantity(const char *text, uint64_t *out) { // 0 too, unlike sizes
+static bool quantity(const char *text, uint64_t *out) { // also 0, unlike sizes
   if (strcmp(text, "0") == 0) {
     *out = 0;
     return true;
@@ -98,7 +98,7 @@ __attribute__((format(printf, 3, 4))) static void failed(store_outcome *out, wef
   const size_t bytes = strlen(text), most = sizeof out->report.error - 1;
   if (bytes <= most)
     g_strlcpy(out->report.error, text, sizeof out->report.error);
-  else // as the library does: the end is what tells
+  else // like the library: the end says most
     g_snprintf(out->report.error, sizeof out->report.error, "...%s", text + bytes - most + 3);
   g_free(text);
   out->status = status;
@@ -107,7 +107,7 @@ __attribute__((format(printf, 3, 4))) static void failed(store_outcome *out, wef
 static bool open_input(const char *path, cli_input *input, uint64_t *total, store_outcome *out) {
   *input = (cli_input){.path = path};
   const int error = cli_input_open(input);
-  if (error) // EINTR: it waited for the other end of a pipe
+  if (error) // EINTR: while it waited for the other end of a pipe
     failed(out, error == EINTR && cli_signal() ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s", path,
            strerror(error));
   if (error)
@@ -130,9 +130,10 @@ static weft_status open_set(const weft_store_options *options, const char *folde
   return out->status;
 }
 
-// --- The calls; each returns -1 where out->status says what came of it
+// --- The calls; each returns -1 if out->status has the result, else an exit code
 
-// Whether there is such a code, whatever follows its name; its sizes are for the library to judge.
+// Returns -1 if there is a code of that name, whatever follows the name, else reports that and
+// returns the exit code. The library checks the rest.
 static int code_known(const char *code) {
   const char *name;
   GString *names = g_string_new("");
@@ -172,7 +173,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
                                   .stripe_bytes = stripe};
   out->folder = w->output_dir;
   out->status = weft_store_encode(options, &shape, input.fd, total, w->output_dir, &out->report);
-  if (out->status == WEFT_OK && out->report.data_bytes < total) // cut while it was read
+  if (out->status == WEFT_OK && out->report.data_bytes < total) // the input shrank meanwhile
     cli_error(title, CLI_OK,
               "%s had %" G_GUINT64_FORMAT " bytes when it was opened, and %" G_GUINT64_FORMAT
               " when it was read: the shards hold these",
@@ -191,7 +192,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
 
 static bool is_stdout(const char *output) { return store_descriptor_of(output) == STDOUT_FILENO; }
 
-// Opens the set and writes a range of it to where `output` leads.
+// Opens the set, which is the shards of one file, and writes a range of the file to `output`.
 static int extract(const store_words *w, const weft_store_options *options, store_outcome *out,
                    const char *output, uint64_t offset, uint64_t length) {
   const int to = store_descriptor_of(output);
@@ -279,7 +280,7 @@ static const store_call calls[] = {
 
 // --- Command line
 
-// What of all options a call has: the others are unknown to it.
+// Selects the options that a call has; all others are unknown to it.
 static void options_of(const store_call *call, store_words *w, GOptionEntry *out) {
   const bool makes = call->run == encode, decodes = call->run == decode;
   const bool reads = call->run == read_range, updates = call->run == update;
@@ -333,7 +334,7 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
       out[count++] = all[i].entry;
 }
 
-// Decimal, whatever it begins with; GLib takes 010 for 8.
+// Reads numbers as decimal, whatever they begin with; GLib takes 010 for 8.
 static int counts(store_words *w) {
   const struct {
     const char *name, *text;
@@ -362,7 +363,7 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
     code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
                      WEFT_STORE_MAX_THREADS, w->threads);
-  // The key would take what the file is to have.
+  // Reading the key would take the bytes that belong to the file.
   const bool reads = call->run == encode || call->run == update;
   if (code < 0 && reads && w->key && store_same_source(w->key, w->rest[given - 1]))
     code = cli_error(title, CLI_USAGE, "--key and %s cannot both be standard input, or one pipe",
@@ -393,11 +394,11 @@ static bool read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES], store_
 static int finish(const store_words *w, const store_outcome *out) {
   const int code = exit_code(out->status);
   cli_leave_by_signals();
-  // Data may have gone to standard output: then the report stays away from it, and JSON is all that
-  // there is on standard error.
+  // If the data went to standard output, the report goes to standard error, where JSON is then all
+  // that is written.
   const bool data = w->output ? is_stdout(w->output) : strcmp(out->call, "read") == 0;
   const bool alone = w->json && data;
-  cli_json_errors_end(); // the report has them
+  cli_json_errors_end(); // the report contains them
   if (out->store && strcmp(out->call, "info") != 0 && !alone)
     store_report_shards(out);
   if (out->store && !alone)
@@ -426,7 +427,7 @@ static int run(const store_call *call, const store_words *w) {
     return finish(w, &out);
   }
   cli_catch_signals();
-  signal(SIGPIPE, SIG_IGN); // a reader that goes is an error of the output, whoever meets it
+  signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of the output
   watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};
   const guint processors = g_get_num_processors();
   size_t threads = w->threads ? (size_t)w->threads : processors < 2 ? 2 : processors;
@@ -459,7 +460,7 @@ static int usage(FILE *to) {
   return CLI_USAGE;
 }
 
-// Whether the data would go to standard output, as far as an unread command line tells.
+// Returns whether the data would go to standard output, judged by a command line not yet parsed.
 static bool data_to_stdout(int argc, char *const *argv) {
   const char *output = strcmp(argv[1], "read") == 0 ? "-" : "";
   for (int i = 2; i < argc; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft store`: what the names of its inputs and outputs lead to.
+// `weft store`: resolves the names of its inputs and outputs.
 #define _XOPEN_SOURCE 700 // realpath
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "cli/store.h"
 
 enum { MOST_LINKS = 40 };
-// Of a folder without links in it, and a name there.
+// As store_descriptor_of, for `name` in a folder whose path contains no links.
 static int descriptor_in(const char *folder, const char *name) {
   int pid = 0, tid = 0, end = 0;
   guint64 number;

@@ -51,7 +51,7 @@ void store_report_shards(const store_outcome *outcome) {
   }
 }
 
-// Bytes of the data that a range of lost stripes holds: [from, to].
+// Gives the bytes of the file that a range of lost stripes holds: [from, to].
 static void lost_bytes(const weft_store_info *info, const weft_store_lost *lost, uint64_t *from,
                        uint64_t *to) {
   const weft_store_geometry *g = &info->geometry;

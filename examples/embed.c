@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest program that codes: 64 blocks go out as coded packets, one in four is lost on the
-// way, and any 64 that arrive bring the data back. Prints nothing but the outcome. An error ends
-// the program, so nothing is freed then.
+// The smallest program that codes: 64 blocks are sent as coded packets, one in four is lost, and
+// any 64 independent ones that arrive restore the data. Prints only the outcome. After an error
+// nothing is freed, since the program ends.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins a stream of `weft peer`, and writes it to standard output.
+"""Joins a stream of `weft peer` and writes it to standard output.
 
-    python3 join.py ADDRESS PORT        of its source, as `weft peer source --listen ADDRESS:PORT` has them
+    python3 join.py ADDRESS PORT        of the source, as in `weft peer source --listen ADDRESS:PORT`
 
-The peer of own_transport.py, told what the stream is by the blob of the source's handshake (docs/peer/tracker.md).
-It knows nobody but that source, and believes that it is one.
+Uses the peer of own_transport.py, and learns what the stream is from the blob in the source's handshake
+(docs/peer/tracker.md). It has no neighbour but that source, whose identity it does not verify.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ JOINING, PEER, SOURCE = range(3)
 
 
 class Stream(typing.NamedTuple):
-    """The fields of a blob, in their order."""
+    """The fields of a blob, in order."""
 
     version: int = 1
     role: int = JOINING
@@ -48,7 +48,7 @@ class Stream(typing.NamedTuple):
 
 
 class Viewer(own_transport.Peer):
-    """Learns the stream from the first session, and writes what can be read, as it comes."""
+    """Learns the stream from the first session, and writes what can be read as it arrives."""
 
     loss = 0
 
@@ -63,7 +63,7 @@ class Viewer(own_transport.Peer):
             super().opened(link, now_us)
 
     def learn(self, blob):
-        """Begins with the stream that it tells of."""
+        """Starts the stream that the blob describes, or ends with the reason why not."""
         stream = Stream(*BLOB.unpack(blob)) if len(blob) == BLOB.size else Stream()
         if blob and blob[0] != Stream().version:
             self.end("another version of the peer is at that address: %d" % blob[0])
@@ -97,23 +97,23 @@ class Viewer(own_transport.Peer):
             self.end(None)
 
     def write(self, data):
-        """At once, so that nothing is left to fail when the interpreter ends."""
+        """Writes unbuffered, so that no write is left that could fail when the interpreter exits."""
         left = memoryview(data)
         while left:
             left = left[os.write(self.output, left):]
 
     def end(self, why):
-        """The first reason counts; None: it is all here."""
+        """Ends with the reason, of which the first counts; None: the stream is complete."""
         if not self.done.is_set():
             self.ends = why
             self.done.set()
 
 
 async def watch(context, host, port):
-    """Why it ended too early, or None."""
+    """Returns why the stream ended early, or None."""
     viewer = Viewer(context)
     found = await viewer.loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    address = min(found, key=lambda one: one[0] != socket.AF_INET)[4]  # IPv4 first, as `weft peer` has it
+    address = min(found, key=lambda one: one[0] != socket.AF_INET)[4]  # IPv4 first, as in `weft peer`
     local = "::" if ":" in address[0] else "0.0.0.0"
     await viewer.loop.create_datagram_endpoint(lambda: viewer, local_addr=(local, 0))
     viewer.connect(address)
@@ -131,7 +131,7 @@ def main():
     try:
         with weft.Context() as context:
             why = asyncio.run(watch(context, sys.argv[1], int(sys.argv[2])))
-    except (OSError, UnicodeError) as error:  # of the address
+    except (OSError, UnicodeError) as error:  # from resolving the address
         why = "%s: %s" % (sys.argv[1], error)
     if why:
         sys.exit("join: %s" % why)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A code of one's own: twelve disks of data in two groups, each with a parity disk of its own, and
-// two parity disks over all. One failed disk is rebuilt from the six others of its group instead of
-// twelve; any three failures and 86 % of four are survived.
+// A code of your own: twelve data disks in two groups, each with a parity disk of its own, and two
+// parity disks over all. A failed disk is rebuilt from the six others of its group instead of from
+// twelve; the code survives any three failures and 86 % of all quadruple ones.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 static uint8_t disk[DATA + PARITY][SHARD_BYTES], original[DATA + PARITY][SHARD_BYTES];
 
-// Local rows of ones; global rows 2^j and 4^j, by which any three failures can be told apart.
+// Makes local rows of ones and global rows 2^j and 4^j, with which any three failures are solvable.
 static void make_matrix(uint8_t parity[PARITY][DATA]) {
   unsigned power = 1, square = 1;
   memset(parity, 0, PARITY * DATA);
@@ -29,7 +29,7 @@ static void make_matrix(uint8_t parity[PARITY][DATA]) {
   }
 }
 
-// Fails, rebuilds and compares; how many disks that reads.
+// Erases the lost disks, rebuilds them and compares all; sets *read to the number of disks read.
 static weft_status fail(weft_code *code, const uint8_t *lost, size_t count, size_t *read) {
   const weft_stripe stripe = {.base = disk[0], .stride = SHARD_BYTES, .bytes = SHARD_BYTES};
   const weft_erasures erasures = {.lost = lost, .lost_count = count};
@@ -37,7 +37,7 @@ static weft_status fail(weft_code *code, const uint8_t *lost, size_t count, size
   for (size_t i = 0; i < count; i++)
     memset(disk[lost[i]], 0xEE, SHARD_BYTES);
   WEFT_TRY(weft_plan_for(code, &erasures, &plan));
-  *read = weft_plan_input_count(plan); // and which: weft_plan_inputs(plan)
+  *read = weft_plan_input_count(plan); // weft_plan_inputs(plan) has their ids
   const weft_status status = weft_plan_run(plan, &stripe, 1, NULL);
   weft_plan_free(plan);
   WEFT_TRY(status);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy of one's own: what a peer sends next is decided here, not in weft. own_policy.c runs it
-// in a program; with headers that tools/install has put somewhere it needs none:
+// A policy of your own: it decides, in place of weft, what a peer sends next. own_policy.c runs it
+// in a program; with the headers that tools/install has installed it needs no program of its own:
 //
 //   cc -shared -fPIC -O2 -o most_behind.so most_behind.c $(pkg-config --cflags libweft)
 //   weft sim flash-crowd --sweep scheme=push,./most_behind.so
 #include <weft/peer_policy.h>
 
-// Packets of a segment that a neighbour can still use and we have news of.
+// Returns how many packets of a segment we can send that are new to a neighbour.
 static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *to,
                      uint64_t segment) {
   const size_t at = (size_t)(segment % view->window);
@@ -18,7 +18,7 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   return ours->rank - has;
 }
 
-// To whom most is news goes first; of equals, a random one.
+// Picks the neighbour and segment with the most new packets; among equals, a random neighbour.
 static bool most_behind(void *user, const weft_policy_view *view, const weft_rng *rng,
                         weft_policy_choice *out) {
   size_t most = 0;

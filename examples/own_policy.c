@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy of one's own in the simulator: what a peer sends next is decided in most_behind.c, not
-// in weft. The same swarm runs with weft's random push and with that policy, and the differences
-// are told.
+// A policy of your own in the simulator: most_behind.c decides, in place of weft, what a peer sends
+// next. Runs the same swarm with weft's random push and with that policy, and prints both results.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "sim/scenario/scenario.h"
 #include "sim/swarm/swarm.h"
 
-extern const weft_policy_file weft_policy_in_file; // most_behind.c's
+extern const weft_policy_file weft_policy_in_file; // in most_behind.c
 
 static weft_status simulate(const weft_sim_parameters *parameters, const weft_policy *policy) {
   const weft_sim_options options = {.parameters = parameters, .threads = 1, .policy = policy};
@@ -26,7 +25,7 @@ static weft_status simulate(const weft_sim_parameters *parameters, const weft_po
            policy ? policy->name : "push", (double)all->in_time / (double)all->due,
            100 * (double)all->received_dependent / arrived, all->due);
     if (all->due == 0 || all->in_time == 0)
-      status = WEFT_E_STATE; // nobody saw anything
+      status = WEFT_E_STATE; // no viewer saw anything
   }
   weft_sim_swarm_free(swarm);
   return status;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers over a transport of your own. An engine is handed datagrams and the time, and hands out
-// datagrams and events; it has no socket and reads no clock. Here a source, a relay and a viewer
-// stand in a row, and what carries their datagrams is an array that delays each by 10 ms and loses
-// one in ten. With sockets, arrive() is called for what was received, and `now` is a clock.
-// Prints nothing but the outcome. An error ends the program, so nothing is freed then.
+// Peers over a transport of your own. An engine takes datagrams and the time, and gives datagrams
+// and events; it has no socket and reads no clock. Here a source, a relay and a viewer form a
+// chain, and an array carries their datagrams, delaying each by 10 ms and losing one in ten. With
+// sockets, call arrive() for what was received, and take `now` from a clock. Prints only the
+// outcome. After an error nothing is freed, since the program ends.
 #include <stdio.h>
 #include <string.h>
 
@@ -16,16 +16,16 @@ enum {
   BLOCK_BYTES = 1000,
   SEGMENT_BYTES = BLOCKS * BLOCK_BYTES,
   STREAM_BYTES = 40 * SEGMENT_BYTES - 123,
-  WAY = 4096, // datagrams on the way at most
+  WAY = 4096, // most datagrams on the way
   DELAY_US = 10000
 };
 
 typedef struct peer {
   weft_engine *engine;
   weft_rng_chacha random;
-  size_t number[PEERS]; // by which its engine knows each neighbour
-  size_t who[2];        // and back: numbers are below neighbours_max
-  uint64_t bytes;       // of the stream: put in by the source, read by the others
+  size_t number[PEERS]; // of each neighbour, in its engine
+  size_t who[2];        // the reverse: numbers are below neighbours_max
+  uint64_t bytes;       // of the stream: given by the source, read by the others
   uint8_t received[STREAM_BYTES];
 } peer;
 
@@ -52,13 +52,13 @@ static void carry(size_t from, size_t to, const weft_datagram *datagram, int64_t
   memcpy(c->data, datagram->data, datagram->bytes);
 }
 
-// A datagram that is refused counts in the engine's statistics, and that is all.
+// Hands a datagram to its receiver's engine, which counts it in its statistics if it refuses it.
 static void arrive(const carried *c, int64_t now_us) {
   peer *to = &peers[c->to];
   (void)weft_engine_input(to->engine, to->number[c->from], c->data, c->bytes, now_us);
 }
 
-// The source puts in segments while its window has room.
+// Gives the source segments while its window has room.
 static weft_status feed(peer *p, int64_t now_us) {
   while (p->bytes < STREAM_BYTES && weft_engine_source_ready(p->engine)) {
     const uint64_t left = STREAM_BYTES - p->bytes;
@@ -69,7 +69,7 @@ static weft_status feed(peer *p, int64_t now_us) {
   return WEFT_OK;
 }
 
-// The others read segments in order, and make room for the next.
+// Reads segments in order and releases them, which makes room for the next ones.
 static weft_status drink(peer *p) {
   uint64_t segment;
   size_t bytes;
@@ -81,8 +81,8 @@ static weft_status drink(peer *p) {
   return WEFT_OK;
 }
 
-// After anything went in: events, then what is to be read, then datagrams, each until there are
-// none.
+// Called after any input: takes events, then what can be read, then datagrams, each until there are
+// no more.
 static weft_status turn(size_t index, int64_t now_us) {
   peer *p = &peers[index];
   weft_event event;
@@ -91,7 +91,7 @@ static weft_status turn(size_t index, int64_t now_us) {
   weft_engine_tick(p->engine, now_us);
   while (weft_engine_event(p->engine, &event))
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST)
-      return WEFT_E_STATE; // nobody leaves here
+      return WEFT_E_STATE; // no peer leaves here
   WEFT_TRY(index == 0 ? feed(p, now_us) : drink(p));
   while ((status = weft_engine_output(p->engine, now_us, &burst)) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
@@ -106,7 +106,7 @@ static weft_status meet(size_t here, size_t there) {
   return WEFT_OK;
 }
 
-// When something has to be done next.
+// Returns when something is due next.
 static int64_t deadline(void) {
   int64_t next_us = way_first < way_end ? way[way_first % WAY].arrives_us : WEFT_ENGINE_NEVER;
   for (size_t i = 0; i < PEERS; i++) {
@@ -147,7 +147,7 @@ static weft_status run(void) {
                                        .codec = &codec,
                                        .policy = &weft_policy_push};
   for (size_t i = 0; i < PEERS; i++) {
-    weft_rng_chacha_seed(&peers[i].random, 1, i); // a real one: _init, with a key of chance
+    weft_rng_chacha_seed(&peers[i].random, 1, i); // in practice: _init, with a random key
     const weft_engine_self self = {.source = i == 0,
                                    .upload_bits_per_s = 10000000,
                                    .rng = weft_rng_chacha_table(&peers[i].random)};

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers in Python over a transport of one's own: here asyncio's UDP.
+"""Peers in Python over a transport of your own: here asyncio's UDP.
 
-An engine is handed datagrams and the time, and hands out datagrams and events; below it sessions
-encrypt, and prove who is who. A source, a relay and a viewer, each knowing only the one before it, send
-a signed stream along. One datagram in ten is lost. Prints nothing but the outcome.
+An engine takes datagrams and the time, and gives datagrams and events; below it, sessions encrypt and
+authenticate. A source, a relay and a viewer, each of which knows only the one before it, pass on a signed
+stream. One datagram in ten is lost. Prints only the outcome.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ SEGMENTS = 40
 
 
 class Peer(asyncio.DatagramProtocol):
-    """A node with one stream: put in by its source, once it begins, and gathered in `received` by others."""
+    """A node with one stream, which the source gives from begin() on and the others collect in `received`."""
 
     loss = LOSS
 
@@ -27,7 +27,7 @@ class Peer(asyncio.DatagramProtocol):
         self.loop, self.timer, self.transport = asyncio.get_running_loop(), None, None
         self.context, self.engine, self.source_key = context, None, None
         self.sessions = weft.Sessions(context, identity, self.now_us(), weft.SessionsOptions(blob=blob))
-        self.link, self.neighbour = {}, {}  # of each neighbour, and of each link
+        self.link, self.neighbour = {}, {}  # the link of each neighbour, and the neighbour of each link
         self.source, self.stream, self.received = False, memoryview(b""), bytearray()
         self.missing, self.met, self.done = neighbours, asyncio.Event(), asyncio.Event()
 
@@ -35,7 +35,7 @@ class Peer(asyncio.DatagramProtocol):
         return int(self.loop.time() * 1e6)
 
     def start(self, options, source=False):
-        """Once it is known what the stream is."""
+        """Makes the engine, once it is known what the stream is."""
         self.source = source
         self.engine = weft.Engine(self.context, options, source=source, upload_bits_per_s=UPLOAD_BITS_PER_S)
         self.source_key = options.trust.public_key if options.trust else None
@@ -53,23 +53,23 @@ class Peer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data, addr):
         now_us, sealed = self.now_us(), None
-        with contextlib.suppress(weft.Error):  # refused, which the statistics count; anybody can send anything
+        with contextlib.suppress(weft.Error):  # refused, and counted in the statistics; it may be from anyone
             sealed = self.sessions.input(addr, data, now_us)
-        self.hear_sessions(now_us)  # it may have opened the one that it came by
+        self.hear_sessions(now_us)  # this datagram may have opened its session
         if sealed is not None and sealed[0] in self.neighbour:
             with contextlib.suppress(weft.Error):
                 self.engine.input(self.neighbour[sealed[0]], sealed[1], now_us)
         self.turn()
 
     def turn(self):
-        """After anything went in, or in time; whatever it comes to, it comes again."""
+        """Called after any input and when something is due; schedules the next turn even after an error."""
         try:
             self.act(self.now_us())
         finally:
             self.come_again()
 
     def act(self, now_us):
-        """Events, what is to be read, and datagrams."""
+        """Handles events, what can be read, and datagrams to send."""
         if self.engine:
             self.engine.tick(now_us)
             for event in self.engine.events():
@@ -104,7 +104,7 @@ class Peer(asyncio.DatagramProtocol):
         try:
             number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
                                                dialled=peer.initiated)
-        except weft.Error:  # there is no room: tell so, or it would wait
+        except weft.Error:  # there is no room: say so, or the other side would wait
             self.seal_and_send(link, [self.engine.refusal()], now_us)
             self.sessions.close_link(link, now_us)
             return
@@ -159,11 +159,11 @@ async def everyone(events):
 
 
 async def run(context, stream):
-    """What the relay and the viewer received."""
+    """Returns what the relay and the viewer received."""
     source = weft.Identity.random()
     peers = []
     for i, neighbours in enumerate((1, 2, 1)):
-        # Who receives knows the source's public key, from wherever it knows of the stream.
+        # Receivers know the source's public key from wherever they learned of the stream.
         who, trust = (source, source) if i == 0 else (weft.Identity.random(), weft.Identity(source.public_key))
         options = weft.EngineOptions(stream=1, blocks=32, block_bytes=1024, neighbours_max=4, trust=trust,
                                      datagram_overhead=weft.Sessions.OVERHEAD_BYTES + 28)
@@ -173,7 +173,7 @@ async def run(context, stream):
         if peers:
             peer.connect(peers[-1].transport.get_extra_info("sockname"))
         peers.append(peer)
-    await everyone(peer.met for peer in peers)  # who comes when the first segments are dropped cannot have them
+    await everyone(peer.met for peer in peers)  # latecomers would miss segments already dropped
     peers[0].begin(stream)
     await everyone(peer.done for peer in peers[1:])
     for peer in peers:

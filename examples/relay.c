@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relay in the middle of many streams: it mixes what has arrived into fresh packets without
-// decoding first. With a GPU, payloads lie in its memory and only coefficients pass the CPU; the
-// same calls serve a machine without one. A sink rebuilds every segment from the relay's packets
-// alone.
+// A relay for many streams: it recodes what has arrived into new packets without decoding first. On
+// a machine with a GPU, payloads are in GPU memory and the CPU sees only coefficients; without one,
+// the same calls work in host memory. A sink rebuilds every segment from the relay's packets alone.
 //
 //   sources -> datagrams, lost and out of order -> relay -> datagrams -> sink
 #include <stdio.h>
@@ -28,7 +27,7 @@ static weft_segment_id id_of(size_t segment) {
       .stream = 7, .segment = segment, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES};
 }
 
-// A GPU if there is one, and memory that it reads by itself.
+// Opens a GPU if there is one, with datagrams in memory that it can access directly; else the CPU.
 static weft_status open_relay(scene *s) {
   const weft_segment_id id = id_of(0);
   s->held = WEFT_MEM_DEVICE;
@@ -47,7 +46,7 @@ static weft_status open_relay(scene *s) {
   return WEFT_OK;
 }
 
-// A burst of datagrams of any segments; one in five is lost, one in 16 damaged on its way.
+// Receives a burst of datagrams of random segments; one in five is lost, one in 16 damaged.
 static weft_status receive(scene *s, size_t *count) {
   for (*count = 0; *count < BURST;) {
     size_t bytes;
@@ -60,13 +59,13 @@ static weft_status receive(scene *s, size_t *count) {
   return WEFT_OK;
 }
 
-// Whether it is a packet that has a place here: anybody can send anything.
+// Returns whether a datagram, which may come from anywhere, is a packet of a segment of ours.
 static bool parse(const scene *s, const uint8_t *datagram, weft_packet *packet) {
   return weft_packet_parse(datagram, s->datagram_bytes, packet) == WEFT_OK &&
          packet->id.segment < SEGMENTS;
 }
 
-// All that arrived, in one call; what cannot be used is passed over.
+// Adds all that arrived in one call, ignoring what cannot be used.
 static weft_status take(scene *s, size_t count) {
   weft_arrival arrivals[BURST];
   size_t taken = 0;
@@ -76,7 +75,7 @@ static weft_status take(scene *s, size_t count) {
       arrivals[taken++].decoder = s->relay[packet->id.segment];
   }
   WEFT_TRY(weft_decoders_add(arrivals, taken, s->received, s->queue));
-  for (size_t i = 0; i < taken; i++) { // foreign: of another stream
+  for (size_t i = 0; i < taken; i++) { // foreign: from another stream
     const weft_status added = arrivals[i].status;
     if (added != WEFT_DEPENDENT && added != WEFT_E_FOREIGN)
       WEFT_TRY(added);
@@ -84,7 +83,7 @@ static weft_status take(scene *s, size_t count) {
   return WEFT_OK;
 }
 
-// FRESH packets of every segment of which something is known, in one product.
+// Makes FRESH packets of every segment with at least one packet, in one product.
 static weft_status recode(scene *s, size_t *count) {
   weft_decoder *relay[SEGMENTS];
   weft_batch batches[SEGMENTS];
@@ -122,7 +121,7 @@ static weft_status deliver(scene *s, size_t count, size_t *complete) {
   for (size_t i = 0; i < count * FRESH; i++) {
     weft_packet packet;
     if (!parse(s, s->out + i * s->datagram_bytes, &packet))
-      return WEFT_E_MALFORMED; // the relay is our own
+      return WEFT_E_MALFORMED; // the relay is trusted
     const weft_status added = weft_decoder_add(s->sink[packet.id.segment], &packet);
     if (added != WEFT_DEPENDENT)
       WEFT_TRY(added);
@@ -136,7 +135,7 @@ static weft_status deliver(scene *s, size_t count, size_t *complete) {
 static weft_status run(uint8_t *got, const uint8_t *data) {
   const size_t bytes = (size_t)BLOCKS * BLOCK_BYTES;
   scene s = {0};
-  weft_ctx *ends; // of sources and sink
+  weft_ctx *ends; // of the sources and the sink
   weft_segment *segments[SEGMENTS];
   WEFT_TRY(open_relay(&s));
   WEFT_TRY(weft_ctx_new(&ends, NULL));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block store on fourteen disks, of which any four may fail: encode, lose four, rebuild just the
-// ones that are needed, change one block in place, and check it all. Prints nothing but the
-// outcome.
+// A block store on fourteen disks, any four of which may fail: encodes, loses four, rebuilds only
+// the one that is needed, then all, changes one block in place, and checks everything. Prints only
+// the outcome.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,11 +15,11 @@ static uint8_t disk[DATA + PARITY][SHARD_BYTES]; // one shard of a stripe on eac
 static uint8_t original[DATA][SHARD_BYTES];
 
 static weft_status store_and_lose(weft_code *code, size_t *wrong) {
-  // Shards may lie anywhere (an array of pointers) or, as here, one behind the other.
+  // Shards may be anywhere (an array of pointers) or, as here, contiguous.
   const weft_stripe stripe = {.base = disk[0], .stride = SHARD_BYTES, .bytes = SHARD_BYTES};
   WEFT_TRY(weft_code_encode(code, &stripe, 1, NULL));
 
-  // Disks 0, 3, 7 and the first parity disk fail; a reader waits for 3 only.
+  // Disks 0, 3, 7 and the first parity disk fail; a reader needs only disk 3.
   const uint8_t lost[] = {0, 3, 7, DATA}, wanted[] = {3};
   for (size_t i = 0; i < sizeof lost; i++)
     memset(disk[lost[i]], 0xEE, SHARD_BYTES);
@@ -29,11 +29,11 @@ static weft_status store_and_lose(weft_code *code, size_t *wrong) {
   if (memcmp(disk[3], original[3], SHARD_BYTES) != 0)
     return WEFT_E_SINGULAR;
 
-  // Later the failed disks are replaced: data and parity come back in one pass.
+  // Later the failed disks are replaced: data and parity are rebuilt in one pass.
   const weft_erasures rebuild = {.lost = lost, .lost_count = sizeof lost};
   WEFT_TRY(weft_code_recover(code, &rebuild, &stripe, 1, NULL));
 
-  // A new version of block 5: parity follows without reading the other nine.
+  // A new version of block 5: updates the parity without reading the other nine.
   uint8_t changed[SHARD_BYTES];
   for (size_t i = 0; i < SHARD_BYTES; i++)
     changed[i] = (uint8_t)(original[5][i] * 3 + 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A UDP source that embeds weft's coder: streams one file to every client that joins, paced.
-//   streaming_server FILE PORT [KBPS]      KBPS: kbit/s to each client, 768 unless said
-// From a client: 'J' joins; 'N' and a segment number (u64, big-endian) says that one is decoded.
-// To a client: the file's bytes (u64, big-endian) answer a join; then datagrams of docs/wire.md. A
-// client that is silent for ten seconds is dropped.
+// A UDP source that embeds weft's coder: streams one file, paced, to every client that joins.
+//   streaming_server FILE PORT [KBPS]      KBPS: kbit/s to each client, 768 by default
+// From a client: 'J' joins; 'N' and a segment number (u64, big-endian) reports that it is decoded.
+// To a client: the file's length in bytes (u64, big-endian) answers a join; then datagrams as in
+// docs/wire.md. A client that is silent for ten seconds is dropped.
 //
-// It believes the address that a datagram comes from, so that whoever can forge one can have the
-// stream sent to anybody. On the Internet ask for a cookie first, as docs/session.md does.
+// It trusts a datagram's source address, so anyone who can forge one can have the stream sent to
+// any host. On the Internet, ask for a cookie first, as docs/session.md does.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
@@ -30,9 +30,9 @@ enum { SEGMENT_BYTES = BLOCKS * BLOCK_BYTES, PACKET_CREDIT = BLOCK_BYTES * 10000
 enum { LIFETIME_US = 30000000, SILENCE_US = 10000000, HEARD_MOST = 1024 };
 
 typedef struct client {
-  struct sockaddr_in address; // port 0: a free place
-  uint64_t number;            // its place, and no other one's that had it
-  uint64_t segment;           // the one it is being sent
+  struct sockaddr_in address; // port 0: the place is free
+  uint64_t number;            // unique; modulo CLIENTS it is the place
+  uint64_t segment;           // the one being sent to it
   int64_t heard_us, credit;   // credit in millionths of a byte
 } client;
 static client clients[CLIENTS];
@@ -62,7 +62,7 @@ static client *find(const struct sockaddr_in *from, bool join) {
 
 static void hear(int udp, size_t file_bytes, int64_t now) {
   uint8_t in[16];
-  for (int i = 0; i < HEARD_MOST; i++) { // others may send faster than they are read
+  for (int i = 0; i < HEARD_MOST; i++) { // clients may send faster than this reads
     struct sockaddr_in from;
     socklen_t size = sizeof from;
     const ssize_t got = recvfrom(udp, in, sizeof in, 0, (struct sockaddr *)&from, &size);
@@ -80,19 +80,20 @@ static void hear(int udp, size_t file_bytes, int64_t now) {
   }
 }
 
-// Where memory cannot be had, the rest waits for the next tick.
+// Ignores a lack of memory: the rest waits for the next tick.
 static weft_status or_later(weft_status status) {
   return status == WEFT_E_NOMEM ? WEFT_OK : status;
 }
 
-// Asks for what each client's rate allows since the last tick, making segments available on demand.
+// Requests the packets that each client's rate allows since the last tick; pushes segments on
+// demand.
 static weft_status pace(weft_server *server, const uint8_t *file, size_t file_bytes, int64_t kbps,
                         int64_t elapsed_us, int64_t now) {
   for (client *c = clients; c < clients + CLIENTS; c++) {
     const size_t at = (size_t)c->segment * SEGMENT_BYTES;
     if (c->address.sin_port && now - c->heard_us > SILENCE_US) {
       c->address.sin_port = 0;
-      (void)weft_server_cancel(server, c->number); // nobody codes for who has gone
+      (void)weft_server_cancel(server, c->number); // no coding for a client that is gone
     }
     if (!c->address.sin_port || at >= file_bytes)
       continue;
@@ -107,7 +108,7 @@ static weft_status pace(weft_server *server, const uint8_t *file, size_t file_by
       WEFT_TRY(or_later(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US)));
     const weft_server_request want = {id.stream, id.segment, c->number, packets};
     size_t accepted = 0;
-    (void)weft_server_request_many(server, &want, 1, now, &accepted); // not there: on the next tick
+    (void)weft_server_request_many(server, &want, 1, now, &accepted); // refused: on the next tick
   }
   return or_later(weft_server_process(server, now));
 }
@@ -126,7 +127,7 @@ static void send_ready(weft_server *server, int udp) {
   }
 }
 
-// -1: there is no whole number from 1 to `most`.
+// Returns the text's whole number; -1 if it is not one from 1 to `most`.
 static long number(const char *text, long most) {
   char *end;
   const long value = strtol(text, &end, 10);
@@ -137,7 +138,7 @@ static void complain(const char *about) {
   fprintf(stderr, "streaming_server: %s: %s\n", about, strerror(errno));
 }
 
-// Its bytes, or NULL.
+// Returns the mapped file, or NULL after reporting an error.
 static const uint8_t *map_file(const char *path, size_t *bytes) {
   struct stat info;
   const int fd = open(path, O_RDONLY);
@@ -175,7 +176,7 @@ static weft_status serve(int udp, const uint8_t *file, size_t bytes, int64_t kbp
     status = weft_server_new(&how, &server);
   for (int64_t last = now_us(NULL), now = last; status == WEFT_OK && !stopped; last = now) {
     struct pollfd fds[2] = {{udp, POLLIN, 0}, {weft_server_fd(server), POLLIN, 0}};
-    poll(fds, 2, 1); // pacing comes sooner than weft_server_deadline()
+    poll(fds, 2, 1); // pacing is due sooner than weft_server_deadline()
     now = now_us(NULL);
     hear(udp, bytes, now);
     status = pace(server, file, bytes, kbps, now - last, now);

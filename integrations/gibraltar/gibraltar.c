@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gibraltar's calls in terms of weft's. Its recovery takes intact buffers in any order and appends
-// what is missing, which is a plan run in its own order: no copies, no indirection.
+// Gibraltar's calls in terms of weft's. Its recovery takes intact buffers in any order, followed by
+// the missing ones, which weft_plan_run_in_order supports directly: no copies, no indirection.
 #include "integrations/gibraltar/weft_gibraltar.h"
 
 #include <limits.h>
@@ -14,10 +14,10 @@ enum { LINE = 64, PAGE = 4096 };
 typedef struct coder {
   weft_ctx *ctx;
   weft_code *code;
-  // Of the last recovery, or NULL: who rebuilds makes good the same loss stripe after stripe, and a
-  // plan takes longer to make than short buffers to recover.
+  // Of the last recovery, or NULL: a rebuild recovers the same loss stripe after stripe, and making
+  // a plan takes longer than recovering short buffers.
   weft_plan *plan;
-  uint8_t ids[WEFT_MAX_SHARDS]; // that it was made for: intact, then to be made
+  uint8_t ids[WEFT_MAX_SHARDS]; // the plan's: intact ones, then those to be made
   size_t made;
 } coder;
 
@@ -108,7 +108,7 @@ int gib_generate(void *buffers, int buf_size, gib_context c) {
   return gib_generate_nc(buffers, buf_size, buf_size, c);
 }
 
-// Leaves the plan of these ids with the coder.
+// Has own->plan be the plan of these ids.
 static weft_status plan_for(coder *own, const uint8_t *ids, size_t intact, size_t made) {
   if (own->plan && own->made == made && memcmp(own->ids, ids, intact + made) == 0)
     return WEFT_OK;

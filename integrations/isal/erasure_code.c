@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with tables, which are 32 bytes for each coefficient: its multiples by 0..15, then by
-// 0, 16..240. The coefficient itself is thus at place 1, which is all that is read here.
+// Products with ISA-L's tables: 32 bytes for each coefficient, its multiples by 0..15, then by
+// 0, 16..240. Only byte 1 is read here, which is the coefficient itself.
 #include "isa-l/erasure_code.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@
 
 enum {
   TABLE_BYTES = 32,
-  SOURCES = 256,  // of one product
-  ENTRIES = 16384 // of a matrix on the stack, more than any code has
+  SOURCES = 256,  // of one product, at most
+  ENTRIES = 16384 // of a matrix on the stack; no code of 256 shards has more
 };
 
 static size_t length(int n) { return n > 0 ? (size_t)n : 0; }
@@ -23,7 +23,7 @@ void ec_init_tables(int k, int rows, unsigned char *a, unsigned char *g_tbls) {
     memcpy(g_tbls + i * TABLE_BYTES, weft_gf256_nibble[a[i]], TABLE_BYTES);
 }
 
-// matrix(p->m, p->k) from tables of which a row has `stride`.
+// Reads matrix(p->m, p->k) from tables, `stride` of which make a row.
 static void read_tables(const weft_isal_product *p, const uint8_t *tables, size_t stride,
                         uint8_t *matrix) {
   for (size_t i = 0; i < p->m; i++)
@@ -31,7 +31,7 @@ static void read_tables(const weft_isal_product *p, const uint8_t *tables, size_
       matrix[i * p->k + j] = tables[(i * stride + j) * TABLE_BYTES + 1];
 }
 
-// As many sources and rows at a time as the matrix has room for.
+// Multiplies in parts of as many sources and rows as the matrix has room for.
 static void multiply(const weft_isal_product *whole, const uint8_t *tables, size_t stride) {
   uint8_t matrix[ENTRIES];
   const size_t sources = smaller(whole->k, SOURCES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements, the two kinds of matrix, and inverses.
+// Products and inverses of elements, the two kinds of generator matrix, and matrix inverses.
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ unsigned char gf_mul(unsigned char a, unsigned char b) { return weft_gf256_produ
 
 unsigned char gf_inv(unsigned char a) { return weft_gf256_inv[a]; }
 
-// Rows 0..k-1 of the identity; how many bytes these are, 0 where there is no matrix.
+// Writes rows 0..k-1 of the identity. Returns their size in bytes, 0 if the sizes are invalid.
 static size_t put_identity(unsigned char *a, int m, int k) {
   if (k <= 0 || m < k)
     return 0;
@@ -37,14 +37,15 @@ void gf_gen_cauchy1_matrix(unsigned char *a, int m, int k) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Inverses. What recovery inverts is k rows of a generator, most of them the identity's, each of
-// which is the shard of a column that is then known. What is left is small: with rows R and columns
-// C apart from those, B = in[R][C] and B^-1 * in[R] say all the rest.
+// Inverses. Recovery inverts k rows of a generator matrix. Most of them are rows of the identity,
+// and each of these gives one row of the inverse directly: its column's shard is known. What is
+// left is small: with the remaining rows R and columns C, and B = in[R][C], B^-1 and B^-1 * in[R]
+// give the other rows of the inverse.
 
-enum { LEFT = 32, SIDE = 256 }; // rows in R, and of matrices that are taken apart
+enum { LEFT = 32, SIDE = 256 }; // most rows in R, and in a matrix that is split
 
 typedef struct parts {
-  size_t n, left;     // left: how many rows, and columns, are in R and in C
+  size_t n, left;     // left: the number of rows in R, and of columns in C
   uint8_t row[LEFT];  // R
   uint8_t col[LEFT];  // C
   bool is_unit[SIDE]; // by row
@@ -71,7 +72,7 @@ static bool is_unit(const uint8_t *row, size_t n, uint8_t *column) {
   return at < n && row[at] == 1 && !others;
 }
 
-// False: too much would be left, or no column would be for some row.
+// Splits a matrix. Returns false if more than LEFT rows would be left.
 static bool take_apart(const uint8_t *in, size_t n, parts *p) {
   bool known[SIDE] = {false};
   size_t columns = 0;
@@ -88,7 +89,7 @@ static bool take_apart(const uint8_t *in, size_t n, parts *p) {
   }
   for (size_t j = 0; j < n; j++)
     if (!known[j])
-      p->col[columns++] = (uint8_t)j; // as many as rows
+      p->col[columns++] = (uint8_t)j; // as many as there are rows in R
   return true;
 }
 

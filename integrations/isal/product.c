@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row that computes, on the calling thread.
+// Chooses the backend row, and multiplies with it on the calling thread.
 #include "integrations/isal/product.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ static _Noreturn void give_up(const char *what, weft_status status) {
 }
 
 const weft_backend *weft_isal_row(void) {
-  static _Atomic(const weft_backend *) chosen; // the same one, whoever chooses first
+  static _Atomic(const weft_backend *) chosen; // every thread would choose the same one
   const weft_backend *row = atomic_load_explicit(&chosen, memory_order_relaxed);
   if (row)
     return row;
@@ -28,7 +28,7 @@ const weft_backend *weft_isal_row(void) {
 }
 
 void weft_isal_multiply(const weft_isal_product *p) {
-  static const weft_allocator none; // a product of a host row on one thread asks for nothing
+  static const weft_allocator none; // one thread of a host row needs no memory
   const weft_exec exec = {.allocator = &none};
   weft_gemm gemm = weft_gemm_of(p->m, p->k, p->len, p->a, p->a_stride, p->x, p->y);
   gemm.accumulate = p->accumulate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all of ISA-L's calls come down to here.
+// The product that all of ISA-L's calls are reduced to here.
 #ifndef WEFT_INTEGRATIONS_ISAL_PRODUCT_H
 #define WEFT_INTEGRATIONS_ISAL_PRODUCT_H
 
@@ -9,7 +9,8 @@
 
 #include "kernels/backend.h"
 
-// The row that computes. There is always one, or the program ends: ISA-L's calls cannot fail.
+// Returns the backend row that computes. If there is none, ends the program: ISA-L's calls cannot
+// fail.
 const weft_backend *weft_isal_row(void);
 
 // Y(m, len) = A(m, k) * X(k, len), or Y ^= A * X. a(m, k) has row stride a_stride.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P and Q, and the sum alone.
+// RAID parities: P and Q, or the sum alone.
 #include "isa-l/raid.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "integrations/isal/product.h"
 #include "kernels/gf256.h"
 
-enum { POWERS = 255, PIECE = 2048 }; // PIECE: bytes of parity that are made to be compared
+enum { POWERS = 255, PIECE = 2048 }; // PIECE: bytes of parity computed at a time to be compared
 
 static const uint8_t *const *rows_of(void **array) { return (const uint8_t *const *)array; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What <isa-l.h> has of Intel's ISA-L, as far as weft computes it.
+// Intel ISA-L's <isa-l.h>, limited to what weft implements.
 #ifndef WEFT_ISA_L_H
 #define WEFT_ISA_L_H
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft from Python: random linear network coding, storage codes, a streaming server, the engine of a peer.
 
-Nothing but ctypes and libweft.so, which tools/install puts under the same prefix. WEFT_LIBRARY names
-another one. Bytes go in as anything that has a buffer (bytes, bytearray, memoryview, an array of
-numpy) and come out as bytes or bytearray. Encoders, codes and decode_batch also take arrays on the
-GPU of their Context (`__cuda_array_interface__`, or DLPack), and write into what `out` names.
+Needs only ctypes and libweft.so, which tools/install puts under the same prefix; WEFT_LIBRARY names
+another one. Bytes are passed as any object with a buffer (bytes, bytearray, memoryview, numpy arrays)
+and returned as bytes or bytearray. Encoders, codes and decode_batch also take arrays on the GPU of
+their Context (`__cuda_array_interface__` or DLPack), and write into the arrays given as `out`.
 
     with weft.Context() as context:
         shape = weft.SegmentId(stream=1, segment=0, blocks=32, block_bytes=1024)
@@ -14,11 +14,12 @@ GPU of their Context (`__cuda_array_interface__`, or DLPack), and write into wha
             decoder.add(encoder.next())
         assert decoder.read(len(data)) == data
 
-Server codes for many clients in the background. Engine is a peer over a transport of one's own, Sessions
-what encrypts and proves who is who below it: datagrams and the time in, datagrams and events out.
+Server codes for many clients in the background. Engine is a peer over a transport of your own, and
+Sessions the layer below it that encrypts and authenticates: both take datagrams and the time, and give
+datagrams and events.
 
-What each call means is said in include/weft/*.h. Calls let go of the interpreter's lock; threads may
-share a handle, whose calls then wait for each other, and work side by side with handles of their own.
+The headers include/weft/*.h specify each call. Calls release the interpreter's lock; threads may share a
+handle, whose calls then wait for each other, and run in parallel with handles of their own.
 """
 
 from ._context import Context, Error, backends, version
@@ -43,5 +44,5 @@ __all__ = [
     "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "decode_batch", "segment_of",
     "version"]
 
-for _name in __all__:  # weft.Error, wherever it is written
+for _name in __all__:  # such as weft.Error, rather than weft._context.Error
     globals()[_name].__module__ = "weft"

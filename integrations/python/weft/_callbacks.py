@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles whose calls call Python back."""
+"""Handles whose calls call back into Python."""
 
 import threading
 
@@ -7,20 +7,20 @@ from ._context import _Handle, _Turns
 
 
 class _Callbacks:
-    """Functions that the library may call while it is called itself: kept, since it has their addresses.
+    """Functions that the library may call during its own calls; kept alive, since it has their addresses.
 
-    The first exception of one waits for the library's call to return, which then raises it, or of another
-    thread for the next call, which raises it and does nothing; until then every function answers False, or 0,
+    The first exception that one raises is raised again when the library's call returns. If it came in another
+    thread, the next call raises it, and does nothing else. Until then every function returns False or 0
     without being called.
     """
 
     def __init__(self):
         self._held = []
-        # Shared with the functions, which know nothing else of this object: no cycle.
+        # Shared with the functions, which do not refer to this object itself: no reference cycle.
         self._raised, self.callers = [], set()
 
     def keep(self, *things):
-        """What else the library has the addresses of, as long as it may call."""
+        """Keeps other things whose addresses the library has, for as long as it may call."""
         self._held.extend(things)
         return things
 
@@ -42,8 +42,8 @@ class _Callbacks:
         return self._held[-1]
 
     def tell(self, thread=None):
-        """Raises what one raised: in that thread, or in any."""
-        first = self._raised[:1]  # another thread may tell it meanwhile
+        """Raises the exception that a function raised: in that thread, or in any."""
+        first = self._raised[:1]  # another thread may raise it meanwhile
         if first and thread in (None, first[0][0]):
             self._raised.clear()
             raise first[0][1]
@@ -61,12 +61,12 @@ class _CalledBack(_Handle):
         with self._lock:
             self._callbacks.tell()
             result = self._silently(call, *arguments)
-            # What another thread raised meanwhile says nothing of this call, whose result would be lost.
+            # An exception of another thread has nothing to do with this call, whose result would be lost.
             self._callbacks.tell(threading.get_ident())
             return result
 
     def _silently(self, call, *arguments):
-        """Without a word of what callbacks raised."""
+        """Like _run, but does not raise what callbacks raised."""
         with self._lock:
             if not self._context._keeps(self._at, self._lock):
                 raise ValueError("%s is closed" % type(self).__name__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors and handles: what belongs to a Context, and ends with it."""
+"""Errors and handles, which belong to a Context and end with it."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,7 @@ from ._declarations import _BackendInfo, _c, _ContextOptions, _whole, OK
 
 
 class Error(Exception):
-    """A call's status that is neither success nor one of its outcomes. `name` as in weft/status.h."""
+    """A status that is neither success nor a normal outcome of the call. `name` as in weft/status.h."""
 
     def __init__(self, status, about=""):
         self.status = status
@@ -20,21 +20,21 @@ class Error(Exception):
 
 
 def _check(status, about=""):
-    """`about`: what the call was given, where the status alone would leave one guessing."""
+    """Raises the error of a status. about: the call's arguments, where the status alone says too little."""
     if status != OK:
         raise Error(status, about)
 
 
 class _Turns:
-    """A lock as a handle's, which also refuses what a callback asks of the very thing that called it."""
+    """A handle's lock, which also refuses calls that a callback makes on the handle that called it."""
 
     def __init__(self, callbacks=None):
         self._lock = threading.RLock()
-        # Kept: whoever frees the handle has this lock until the library calls them no more.
+        # Kept alive: a thread that frees the handle holds this lock until the library makes no more calls.
         self._callbacks = callbacks
-        # Threads in a callback: the library's own, too, which hold no lock.
+        # Threads in a callback, including the library's own, which hold no lock.
         self._callers = callbacks.callers if callbacks else ()
-        self.inside = False  # the library, which may call back
+        self.inside = False  # a call of the library, which may call back
 
     def calling_back(self):
         """Whether this thread is in a callback."""
@@ -55,7 +55,7 @@ class _Turns:
 
 
 class _Closable:
-    """What close() frees: at the end of a `with`, or once nobody has it any more."""
+    """Something freed by close(), at the end of a `with`, or when nothing refers to it any more."""
 
     def __enter__(self):
         return self
@@ -66,23 +66,23 @@ class _Closable:
     def __del__(self):
         if not getattr(self, "_at", None):
             return
-        # The collector comes in any thread: also in one of the library's that is in a callback, and that
-        # closing waits for. Then another one closes it, and has it until that is done.
+        # The garbage collector runs in any thread, even in one of the library's that is in a callback, for
+        # which closing would wait. Then another thread closes it, and keeps it until that is done.
         if _c is not None and any(isinstance(lock, _Turns) and lock.calling_back() for lock in self._locks()):
             threading.Thread(target=self._end).start()
         else:
             self._end()
 
     def _end(self):
-        """As close(), but what another thread is freeing need not be waited for."""
+        """Like close(), but need not wait for another thread that is freeing it."""
         self.close()
 
 
 class _Handle(_Closable):
-    """Something of the library's, freed by close(), with the object, or by its context's close().
+    """An object of the library's, freed by close(), with this object, or by its context's close().
 
-    The context knows what was made from it by address, not by object: the library wants all of it
-    freed before the context, and objects of a cycle are finalised in whatever order.
+    The context knows its handles by address, not by object: the library requires all of them to be freed
+    before the context, and Python finalizes the objects of a cycle in any order.
     """
 
     def __init__(self, context):
@@ -90,21 +90,21 @@ class _Handle(_Closable):
         if not isinstance(context, Context):
             raise TypeError("made from a Context, not from %s" % type(context).__name__)
         self._context = context
-        # Reentrant, for signal handlers, which come between calls.
+        # Reentrant, for signal handlers, which run between calls.
         self._lock = threading.RLock()
 
     def _take(self, at, free):
         self._at = self._context._keep(at, free, self._lock)
 
     def close(self):
-        """Frees it; further calls on it are errors. If another thread is at that, it is waited for."""
+        """Frees it; further calls on it are errors. If another thread is freeing it, waits for that."""
         try:
             self._end()
         finally:
             self._context._wait_for_freeing(self._lock)
 
     def _end(self):
-        self._context._let_go(self._at, self._lock)  # calls that are waiting find that it is gone
+        self._context._let_go(self._at, self._lock)  # calls waiting for the lock find it closed
         self._at = None
 
     def _locks(self):
@@ -114,7 +114,7 @@ class _Handle(_Closable):
         raise TypeError("%s can be neither copied nor pickled" % type(self).__name__)
 
     def _run(self, call, *arguments):
-        """The library's call on it, one at a time: also against a close() of another thread."""
+        """Makes a call of the library on it, one at a time, also with regard to another thread's close()."""
         with self._lock:
             if not self._context._keeps(self._at, self._lock):
                 raise ValueError("%s is closed" % type(self).__name__)
@@ -122,9 +122,9 @@ class _Handle(_Closable):
 
 
 def _together(handles, call, *arguments):
-    """A call of the library on several handles, each used by nobody else meanwhile."""
+    """Makes a call of the library on several handles, holding the locks of all."""
     with contextlib.ExitStack() as held:
-        for handle in sorted(set(handles), key=id):  # everybody takes them in one order
+        for handle in sorted(set(handles), key=id):  # all threads lock in the same order
             held.enter_context(handle._lock)
         for handle in handles:
             if not handle._context._keeps(handle._at, handle._lock):
@@ -137,7 +137,7 @@ def version():
 
 
 def backends():
-    """(name, what it does, whether this machine has what it needs), best first."""
+    """Lists (name, technique, whether this machine can run it), best first."""
     found = []
     for i in range(_c.weft_backend_count_all()):
         info = _BackendInfo()
@@ -147,17 +147,17 @@ def backends():
 
 
 class Context(_Closable):
-    """Which row of the table computes, and on how many threads. Closing it closes what it made.
+    """Which backend row computes, and on how many threads. Closing it closes everything made from it.
 
-    backend: a name of backends(); "cuda": the best of GPU number `device`, from and to host memory and the
-    GPU's own. None: what WEFT_BACKEND names, else the best of the CPU's.
+    backend: a name from backends(); "cuda": the best row for GPU number `device`, which works on host memory
+    and the GPU's own. None: the row that WEFT_BACKEND names, else the best one for the CPU.
     """
 
     def __init__(self, backend=None, threads=1, device=0):
-        # address: what frees it, or the name of that, its lock, and its process, in order of making
+        # address: the function that frees it (or its name), its lock and its process, in order of creation
         self._made = {}
         self._at, self._process = None, os.getpid()
-        self._place = None  # where its device's memory is, once that was asked for
+        self._place = None  # where its device's memory is, once known
         at = ctypes.c_void_p()
         options = _ContextOptions(backend=backend.encode() if backend else None,
                                   threads=_whole("threads", threads), device=_whole("device", device))
@@ -166,18 +166,18 @@ class Context(_Closable):
         self._at = at.value
 
     def close(self):
-        """Frees it and all that was made from it; further calls on any of these are errors.
+        """Frees it and everything made from it; further calls on any of these are errors.
 
-        A call of another thread on one of them, or that makes one, is waited for.
+        Waits for calls of other threads that use or make one of them.
         """
-        at, self._at = self._at, None  # nothing is begun from here on
+        at, self._at = self._at, None  # no new call begins from here on
         try:
-            while self._made:  # again for what was being made meanwhile
+            while self._made:  # repeated for what was made meanwhile
                 for made, (_, lock, _) in reversed(list(self._made.items())):
                     self._let_go(made, lock)
         except BaseException:
-            if at:  # else another thread has it, or gave it back
-                self._at = at  # such as a callback's of one of them: to be closed later
+            if at:  # else another thread has taken it
+                self._at = at  # raised by a callback, say: can be closed later
             raise
         if at and self._may_free(self._process):
             _c.weft_ctx_free(at)
@@ -195,7 +195,7 @@ class Context(_Closable):
 
     @contextlib.contextmanager
     def _busy(self):
-        """For a call on the context itself, which its close() waits for."""
+        """Surrounds a call on the context itself, so that close() waits for it."""
         call, lock = object(), _Turns()
         with lock:
             self._note(call, None, lock)
@@ -208,8 +208,8 @@ class Context(_Closable):
 
     @staticmethod
     def _may_free(process):
-        """A fork lacks the threads that freeing waits for, and whoever had a lock."""
-        return _c is not None and process == os.getpid()  # None: the interpreter is ending
+        """Whether freeing is possible: a fork lacks the threads that it waits for, and those that held locks."""
+        return _c is not None and process == os.getpid()  # None: the interpreter is shutting down
 
     def _note(self, key, free, lock):
         self._made[key] = free, lock, os.getpid()
@@ -219,7 +219,7 @@ class Context(_Closable):
         return at.value
 
     def _keeps(self, at, lock):
-        """Whether it is there yet: what has its address may be another by now, which has another lock."""
+        """Whether it still exists: another object may have its address by now, but with another lock."""
         return self._made.get(at, (None, None, None))[1] is lock
 
     def _let_go(self, at, lock):
@@ -230,9 +230,9 @@ class Context(_Closable):
             self._made.pop(at, None)
             return
         with lock:
-            if not self._keeps(at, lock):  # another thread was first
+            if not self._keeps(at, lock):  # another thread freed it first
                 return
-            # Its address may be another's as soon as it is free; close() is to wait for the freeing.
+            # Another object may get its address as soon as it is freed; close() waits for this entry.
             freeing = object()
             self._note(freeing, None, lock)
             free, _, _ = self._made.pop(at)
@@ -245,17 +245,17 @@ class Context(_Closable):
                 self._made.pop(freeing, None)
 
     def _wait_for_freeing(self, lock):
-        """Of what has that lock, by another thread; in a fork there is none, and the lock is never given back."""
+        """Waits while another thread frees the object with that lock; a fork lacks that thread, and does not wait."""
         if (None, lock, os.getpid()) in list(self._made.values()):
             with lock:
                 pass
 
     @property
     def backend(self):
-        """The row that computes."""
+        """The name of the backend row that computes."""
         return _c.weft_ctx_backend(self._open()).decode()
 
     @property
     def host_backend(self):
-        """The row that does what is too small for a GPU; without one, the same."""
+        """The row that computes what is too small for the GPU; without a GPU, the same as backend."""
         return _c.weft_ctx_host_backend(self._open()).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays on a GPU: what they say of themselves, and what CUDA's driver says of where they are.
+"""Arrays on a GPU: how they describe themselves, and where they are according to CUDA's driver.
 
 The interface: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
 """
@@ -15,23 +15,23 @@ from ._context import _check
 from ._declarations import _c, _whole, DEVICE
 
 _INTERFACE = "__cuda_array_interface__"
-_LEGACY_STREAM = 1  # the default stream of a program that is not compiled for one per thread
-_KINDS_OF_BYTES = "biufcmMSUV"  # of typestr; O are objects, t parts of bytes
+_LEGACY_STREAM = 1  # the default stream unless compiled for per-thread default streams
+_KINDS_OF_BYTES = "biufcmMSUV"  # of typestr; O are objects, t bit fields
 
 
 class DeviceArray(typing.NamedTuple):
-    """Memory of a GPU, as its owner describes it."""
+    """GPU memory, as its owner describes it."""
 
     at: int
     size: int  # bytes
-    rows: tuple  # (how many, bytes of each, bytes from one to the next); None: all lie one after the other
+    rows: tuple  # (count, bytes of each, bytes from one to the next); None: contiguous
     read_only: bool
-    stream: int  # on which work with it may be under way; None: it is over
+    stream: int  # on which work on it may be pending; None: no work is
     owner: object
 
 
 def on_device(data):
-    """Whether it is such an array; what has a buffer was asked for that before."""
+    """Whether it is an array on a GPU. To be called only for objects without a buffer."""
     return _interface_of(data) is not None or _dlpack.on_cuda(data)
 
 
@@ -47,7 +47,7 @@ def device_array(data):
 def _interface_of(data):
     try:
         return getattr(data, _INTERFACE, None)
-    except TypeError:  # as PyTorch has it for types that the interface has no word for
+    except TypeError:  # PyTorch raises it for types that the interface cannot express
         return None
 
 
@@ -78,7 +78,7 @@ def _item_bytes(about, typestr):
 
 
 def _laid_out(shape, strides, item_bytes):
-    """Its bytes, and its rows where these lie apart; strides in bytes."""
+    """Returns its size in bytes and, if its rows are not contiguous, DeviceArray.rows. Strides are in bytes."""
     size = _whole("bytes", item_bytes * math.prod(shape))
     if not size or strides is None:
         return size, None
@@ -94,7 +94,7 @@ def _laid_out(shape, strides, item_bytes):
 
 
 def _stream_of(data, interface):
-    """What to wait for, and what must be kept till then."""
+    """Returns the stream to wait for, and what must be kept alive until then."""
     if "stream" in interface or interface["version"] > 2:
         if interface.get("stream") is None:
             return None, None
@@ -102,25 +102,25 @@ def _stream_of(data, interface):
         if not stream:
             raise ValueError("%s has stream 0, which may be one of two" % _INTERFACE)
         return stream, None
-    # Version 2 has no word for streams. Who speaks DLPack, too, as PyTorch does, has the default one wait for its own.
+    # Version 2 cannot express streams. An owner with DLPack as well, such as PyTorch, has the default stream wait.
     ask = getattr(data, "__dlpack__", None)
     return _LEGACY_STREAM, ask(stream=_LEGACY_STREAM) if ask else None
 
 
-# --- Where it is: an address that a device cannot reach would end the work of all that use the device.
+# --- Where it is: work on an address that a device cannot access would break the device for all its users.
 
 _MEMORY_HOST = 1
 
 
 class _Place(typing.NamedTuple):
     device: int
-    context: int  # of CUDA; 0: memory of all contexts of the device
+    context: int  # CUDA's; 0: memory of all contexts of the device
     of_host: bool
 
 
 @functools.lru_cache(maxsize=None)
 def _driver():
-    """cuPointerGetAttributes, or None: there is no driver, and so no GPU but a double of one."""
+    """Returns cuPointerGetAttributes, or None without a driver, and so without a GPU other than a test double."""
     try:
         ask = ctypes.CDLL("libcuda.so.1").cuPointerGetAttributes
     except OSError:
@@ -131,7 +131,7 @@ def _driver():
 
 
 def _place(at):
-    """None: the driver knows nothing of such memory."""
+    """Returns where memory is, or None if the driver does not know it."""
     context, kind, managed, device = ctypes.c_uint64(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_int()
     wanted = (ctypes.c_int * 4)(1, 2, 8, 9)  # CU_POINTER_ATTRIBUTE_CONTEXT, _MEMORY_TYPE, _IS_MANAGED, _DEVICE_ORDINAL
     answers = (ctypes.c_void_p * 4)(*map(ctypes.addressof, (context, kind, managed, device)))
@@ -141,7 +141,7 @@ def _place(at):
 
 
 def _own_place(context):
-    """Where a Context's own memory on its device is; None: no driver tells."""
+    """Returns where a Context's own device memory is; None without a driver."""
     if context._place is None:
         memory = ctypes.c_void_p()
         with context._busy() as at:
@@ -157,7 +157,7 @@ def _own_place(context):
 
 
 def check_place(context, array):
-    """Raises an error unless the Context's device has it."""
+    """Raises an error unless the array is in the memory of the Context's device."""
     own = _own_place(context)
     if not array.size:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of weft/*.h is called: its structures, its functions, and the library that has them."""
+"""Declarations of the structures and functions of weft/*.h used here, and the library itself."""
 
 import ctypes
 import operator
@@ -11,11 +11,11 @@ HOST, _PINNED, DEVICE = range(3)  # memory
 _PACKET_MODES = range(4)
 
 _size = ctypes.c_size_t
-_bytes = ctypes.c_void_p  # an address: numpy, bytes and bytearray have one alike
+_bytes = ctypes.c_void_p  # an address, whether of numpy, bytes or bytearray
 
 
 def _whole(name, value, bits=ctypes.sizeof(_size) * 8):
-    """An unsigned number of so many bits, or an error that names it."""
+    """Returns an unsigned number of at most that many bits, or raises an error that names it."""
     number = operator.index(value)
     if number < 0 or number >> bits:
         raise ValueError("%s is %d, and not from 0 to 2**%d - 1" % (name, number, bits))
@@ -23,11 +23,11 @@ def _whole(name, value, bits=ctypes.sizeof(_size) * 8):
 
 
 _BITS = {ctypes.c_size_t: ctypes.sizeof(_size) * 8, ctypes.c_uint: 32, ctypes.c_uint16: 16, ctypes.c_uint32: 32,
-         ctypes.c_uint64: 64, ctypes.c_int64: 63}  # what is signed here are times, which have no sign
+         ctypes.c_uint64: 64, ctypes.c_int64: 63}  # signed ones are times, which are never negative
 
 
 def _fill(structure, options, names):
-    """Copies those fields of an object of options, of which ctypes would cut numbers that are too large."""
+    """Copies the named fields of `options`, checking numbers, which ctypes would silently truncate."""
     kinds = dict(structure._fields_)
     for name in names:
         value = getattr(options, name)
@@ -47,7 +47,7 @@ class SegmentId(ctypes.Structure):
     ]
 
     def __init__(self, stream=0, segment=0, blocks=0, block_bytes=0):
-        # ctypes would cut what is too large, and a packet would go by another name.
+        # ctypes would truncate large numbers, so that a packet would get a different id.
         super().__init__(_whole("stream", stream, 64), _whole("segment", segment, 64),
                          _whole("blocks", blocks, 32), _whole("block_bytes", block_bytes, 32))
 
@@ -57,7 +57,7 @@ class SegmentId(ctypes.Structure):
 
     @property
     def bytes(self):
-        """Of the whole segment."""
+        """Bytes of the whole segment."""
         return self.blocks * self.block_bytes
 
 
@@ -190,7 +190,7 @@ class _Erasures(ctypes.Structure):
     ]
 
 
-# Name in C and the structure, number or function here, which must agree: the tests compare them.
+# Names in C of the structures, numbers and functions here, which must agree: the tests compare them.
 CONSTANTS = {"WEFT_OK": OK, "WEFT_DEPENDENT": DEPENDENT, "WEFT_PENDING": PENDING, "WEFT_MEM_HOST": HOST,
              "WEFT_MEM_PINNED": _PINNED, "WEFT_MEM_DEVICE": DEVICE}
 STRUCTURES = {
@@ -213,7 +213,7 @@ _out = ctypes.POINTER(ctypes.c_void_p)
 _written = ctypes.POINTER(_size)
 _id = ctypes.POINTER(SegmentId)
 
-# What each function gives, and what it takes. A status is an int.
+# The result and argument types of each function. A status is an int.
 FUNCTIONS = {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors on a GPU that speak DLPack (https://dmlc.github.io/dlpack/latest/), read without taking them over."""
+"""Tensors on a GPU with DLPack (https://dmlc.github.io/dlpack/latest/), read without taking ownership."""
 
 import ctypes
 import typing
@@ -39,7 +39,7 @@ class _Versioned(ctypes.Structure):
 class Tensor(typing.NamedTuple):
     at: int
     shape: list
-    strides: list  # in bytes; None: one after the other
+    strides: list  # in bytes; None: contiguous
     item_bytes: int
     read_only: bool
     owner: object
@@ -58,9 +58,9 @@ def on_cuda(data):
 
 
 def tensor_of(data, stream):
-    """Its owner has that stream wait for the work that is under way.
+    """Returns the tensor of an object, whose owner has `stream` wait for the work pending on it.
 
-    The capsule is never renamed, which would make the tensor ours: it frees it with itself.
+    The capsule is never renamed, which would give us ownership: it frees the tensor when it is freed.
     """
     try:
         capsule = data.__dlpack__(stream=stream, max_version=_VERSION)
@@ -78,7 +78,7 @@ def tensor_of(data, stream):
 
 
 def _opened(data, capsule):
-    """The tensor in it, and whether it says that it is read-only, which those before DLPack 1.0 cannot."""
+    """Returns a capsule's tensor, and whether it is marked read-only, which DLPack has from 1.0 on."""
     if _is_valid(capsule, b"dltensor_versioned"):
         found = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
         if found.major != _VERSION[0]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peer's protocol engine, without input or output: datagrams and the time in, datagrams and events out."""
+"""The peer's protocol engine, which does no I/O: it takes datagrams and the time, and gives datagrams and events."""
 
 import collections
 import ctypes
@@ -21,34 +21,34 @@ from ._trust import _trust_of, random_of
 class Mode(enum.IntEnum):
     """How a stream is received."""
 
-    BULK = 0  # as fast as it goes; the slowest neighbour holds up the others, nothing is lost
-    VOD = 1  # played from any segment at its rate; what is late stalls the playback
-    LIVE = 2  # played lag_us behind the source; what is late is skipped
+    BULK = 0  # as fast as possible; the slowest neighbour slows the others, and nothing is lost
+    VOD = 1  # played from any segment on at its rate; late segments stall the playback
+    LIVE = 2  # played lag_us behind the source; late segments are skipped
 
 
 class EventKind(enum.IntEnum):
-    """What an engine tells, and what of an event means something then."""
+    """What an engine reports, and which fields of the event are set."""
 
-    DECODED = 0  # segment: is complete and, where there is trust, verified
+    DECODED = 0  # segment: is complete and, with trust, verified
     NEIGHBOUR_OPEN = 1  # neighbour, address: answered
     NEIGHBOUR_LOST = 2  # neighbour, address, reason, had_all: is gone; its number is free
     PLAY = 3  # segment: is due now and can be read (VoD, live)
     SKIP = 4  # segment: was not complete in time and will not be played (live)
     STALL = 5  # segment: playback waits for it (VoD)
-    RESUME = 6  # segment: playback goes on with it (VoD)
-    LOAD = 7  # segment: a source of stream_bytes, or one that rereads, is to give it, by load
-    DIAL = 8  # address, calls_back (it calls us as well): reach it, then add_neighbour, or dial_failed
-    LONELY = 9  # too few addresses are known: add_address
+    RESUME = 6  # segment: playback continues with it (VoD)
+    LOAD = 7  # segment: to be given with load (source of stream_bytes, or receiver with rereads)
+    DIAL = 8  # address, calls_back (it calls us, too): connect, then add_neighbour or dial_failed
+    LONELY = 9  # too few addresses are known: add some with add_address
 
 
 class LostReason(enum.IntEnum):
     """Why a neighbour is gone."""
 
     LEFT = 0  # it said so
-    SILENT = 1  # for too long
+    SILENT = 1  # it sent nothing for too long
     FULL = 2  # it had no room for us
     REPLACED = 3  # it was of little use
-    BANNED = 4  # it sent what the source never made: refuse its identity from now on
+    BANNED = 4  # it sent packets that the source never made: refuse its identity from now on
 
 
 for _prefix, _kind in (("WEFT_MODE_", Mode), ("WEFT_EVENT_", EventKind), ("WEFT_LOST_", LostReason)):
@@ -56,7 +56,7 @@ for _prefix, _kind in (("WEFT_MODE_", Mode), ("WEFT_EVENT_", EventKind), ("WEFT_
 
 
 class Event(typing.NamedTuple):
-    """Something that happened. What does not belong to its kind is None."""
+    """Something that happened. Fields that its kind does not use are None."""
 
     kind: EventKind
     segment: int = None
@@ -84,7 +84,7 @@ NeighbourStatistics = collections.namedtuple("NeighbourStatistics", _names(_Neig
 
 @dataclasses.dataclass(frozen=True)
 class EngineTimers:
-    """0: the default, as in weft/peer_options.h, which says what each is for."""
+    """0: the default. weft/peer_options.h specifies each."""
 
     hello_us: int = 0
     map_us: int = 0
@@ -99,10 +99,10 @@ class EngineTimers:
 
 @dataclasses.dataclass(frozen=True)
 class EngineOptions:
-    """What all peers of a stream have in common; weft/peer_options.h says what each option means.
+    """What all peers of a stream have in common; weft/peer_options.h specifies each option.
 
-    codec: "rlnc", or "blocks" (no code: with the policy "rarest"). policy: "push", "pull",
-    "source_only" or "rarest". trust: an Identity, of which receivers need the public key alone, or a
+    codec: "rlnc", or "blocks" (no code; needs the policy "rarest"). policy: "push", "pull",
+    "source_only" or "rarest". trust: an Identity, of which receivers need only the public key, or a
     Trust: the source signs what it sends; None: nothing is verified. Modes that play need a rate or trust.
     """
 
@@ -135,7 +135,7 @@ class EngineOptions:
 
     @property
     def segment_bytes(self):
-        """Of every segment but the last."""
+        """Bytes of every segment but the last."""
         return self.blocks * self.block_bytes
 
 
@@ -143,7 +143,7 @@ _TABLES = ("timers", "codec", "policy", "trust")
 
 
 def time_of(now_us):
-    """A time in microseconds from any origin, as a whole number that the library can take."""
+    """Returns a time in microseconds, from any origin, as an integer that the library can take."""
     number = _whole("a time in microseconds", now_us)
     if number > MAX_TIME_US:
         raise ValueError("a time of %d us, and not from 0 to 2**60" % number)
@@ -151,7 +151,7 @@ def time_of(now_us):
 
 
 def _peer_address(address):
-    data = bytes(memoryview(address))  # of a number bytes() makes so many zeros
+    data = bytes(memoryview(address))  # bytes(n) would be n zeros
     if len(data) > ADDRESS_BYTES:
         raise ValueError("an address has %d bytes at most, not %d" % (ADDRESS_BYTES, len(data)))
     return _PeerAddress(len(data), (ctypes.c_uint8 * ADDRESS_BYTES)(*data))
@@ -176,15 +176,15 @@ def _policy_of(name):
 class Engine(_CalledBack):
     """One peer of one stream.
 
-    After anything went in, take events() and what can be read, then output(), then wait until
-    deadline_us or the next datagram, and tick. Times are whole microseconds from any origin that do not
-    go back. A neighbour is a number that add_neighbour gives; where it lives is the caller's business.
+    After any input, take events() and what can be read, then output(); then wait until deadline_us or the
+    next datagram, and call tick. Times are integer microseconds from any origin, and never decrease. A
+    neighbour is a number returned by add_neighbour; how to reach it is the caller's concern.
 
-    source: has the stream. upload_bits_per_s: pace of what it sends; 0: no limit. start: the segment
-    that a receiver begins with; None: the oldest that neighbours still have. stream_bytes: of a source
-    that loads segments as they are asked for (EventKind.LOAD). address: our own, not to be dialled.
-    key: 32 bytes from which all that is random follows, for simulations. rereads: of a receiver that can
-    give again what it released, as it is asked for (bulk, from segment 0 on).
+    source: this peer has the stream. upload_bits_per_s: the rate at which it sends; 0: no limit. start: the
+    segment that a receiver begins with; None: the oldest that neighbours still have. stream_bytes: for a
+    source that loads segments on request (EventKind.LOAD). address: our own, which is not dialled. key: 32
+    bytes that determine all random numbers, for simulations. rereads: for a receiver that can give again, on
+    request, what it released (bulk, from segment 0 on).
     """
 
     def __init__(self, context, options, source=False, upload_bits_per_s=0, start=0, stream_bytes=0,
@@ -205,7 +205,7 @@ class Engine(_CalledBack):
                           upload_bits_per_s=_whole("upload_bits_per_s", upload_bits_per_s, 64),
                           start=START_OLDEST if start is None else _whole("start", start, 64),
                           stream_bytes=_whole("stream_bytes", stream_bytes, 64), rereads=rereads)
-        # The library goes on using all of these.
+        # The library keeps using all of these.
         self._table = self._callbacks.keep(codec_user, codec, trust, keys, chance, table)[-1]
         at = ctypes.c_void_p()
         with context._busy() as of:
@@ -217,15 +217,16 @@ class Engine(_CalledBack):
 
     @property
     def memory_bytes(self):
-        """What it takes, but for room for one burst and the segments."""
+        """The memory that it takes, without that for one burst and the segments."""
         return _c.weft_engine_memory_bytes(ctypes.byref(self._table))
 
     # --- Neighbours
 
     def add_neighbour(self, now_us, address=b"", is_source=False, dialled=False):
-        """Its number. address: told to others, unless empty. Error WEFT_E_STATE: there is no room.
+        """Adds a neighbour and returns its number. Error WEFT_E_STATE: there is no room.
 
-        is_source: the session below has proved it. dialled: the session was opened from here.
+        address: passed on to other peers, unless empty. is_source: the session below has proved that it is the
+        source. dialled: the session was opened from here.
         """
         number = _size()
         how = _NeighbourOptions(_peer_address(address), is_source, dialled)
@@ -233,38 +234,40 @@ class Engine(_CalledBack):
         return number.value
 
     def move_neighbour(self, neighbour, address):
-        """It is at another address now, which others are told."""
+        """Records a neighbour's new address, and passes it on to others."""
         _check(self._run(_c.weft_engine_move_neighbour, _whole("neighbour", neighbour),
                          ctypes.byref(_peer_address(address))), "neighbour %d" % neighbour)
 
     def remove_neighbour(self, neighbour):
-        """Forgets one that went away below the engine."""
+        """Forgets a neighbour whose session was lost below the engine."""
         _check(self._run(_c.weft_engine_remove_neighbour, _whole("neighbour", neighbour)),
                "neighbour %d" % neighbour)
 
     def refusal(self):
-        """What to answer whoever found no room: a datagram with addresses of others."""
+        """Returns the answer to a peer for which there is no room: a datagram with addresses of others."""
         out = ctypes.create_string_buffer(DATAGRAM_MAX)
         size = self._run(_c.weft_engine_refusal, out)
         return out.raw[:size]
 
     def add_address(self, address):
-        """Of a peer to try."""
+        """Adds the address of a peer to try."""
         self._run(_c.weft_engine_add_address, ctypes.byref(_peer_address(address)))
 
     def call(self, caller, now_us):
-        """Whoever is there calls this engine, says a tracker: EventKind.DIAL follows unless he is a neighbour by
-        then, for through a NAT he gets in only if he is called as well."""
+        """Reports that, according to a tracker, the peer at `caller` is calling this engine.
+
+        EventKind.DIAL follows unless it is a neighbour by then: through a NAT it gets in only if it is called, too.
+        """
         self._run(_c.weft_engine_call, ctypes.byref(_peer_address(caller)), time_of(now_us))
 
     def dial_failed(self, address):
-        """EventKind.DIAL led to nothing."""
+        """Reports that the peer of an EventKind.DIAL could not be reached."""
         self._run(_c.weft_engine_dial_failed, ctypes.byref(_peer_address(address)))
 
     # --- Datagrams, the time, events
 
     def input(self, neighbour, datagram, now_us):
-        """True: taken. False: a packet that was of no use. Error: refused, without effect."""
+        """Takes a datagram. False: a packet that was of no use. Error: refused, without effect."""
         held = host(datagram)
         status = self._run(_c.weft_engine_input, _whole("neighbour", neighbour), held, held.size, time_of(now_us))
         if status == DEPENDENT:
@@ -278,7 +281,7 @@ class Engine(_CalledBack):
 
     def _burst(self, now_us):
         burst = _Burst()
-        with self._lock:  # what it names is there until the next call
+        with self._lock:  # what the burst points to is valid until the next call
             status = self._run(_c.weft_engine_output, now_us, ctypes.byref(burst))
             if status == PENDING:
                 return None
@@ -287,13 +290,13 @@ class Engine(_CalledBack):
                                            for d in burst.datagrams[:burst.count]])
 
     def output(self, now_us):
-        """Bursts to send now, until there are none."""
+        """Iterates over the bursts to send now."""
         now_us = time_of(now_us)
         return iter(lambda: self._burst(now_us), None)
 
     @property
     def deadline_us(self):
-        """When tick and output want to be called again; None: only after an input."""
+        """When to call tick and output again; None: only after an input."""
         at_us = self._run(_c.weft_engine_deadline)
         return None if at_us == NEVER_US else at_us
 
@@ -318,7 +321,7 @@ class Engine(_CalledBack):
         return Event(kind, segment=event.segment)
 
     def events(self):
-        """What happened, until there is nothing more to tell."""
+        """Iterates over the pending events."""
         return iter(self._event, None)
 
     # --- The source's side
@@ -327,25 +330,25 @@ class Engine(_CalledBack):
     def source_ready(self):
         """Whether there is room for another segment.
 
-        VoD and live: always, the oldest is dropped, and whoever puts keeps the stream's pace.
+        VoD and live: always, since the oldest is dropped; the caller of put keeps the stream's pace.
         """
         return self._run(_c.weft_engine_source_ready)
 
     def put(self, data, now_us, at_us=0):
-        """The next segment; one of fewer bytes than the others ends the stream. Copied.
+        """Adds the next segment, which is copied; one with fewer bytes than the others ends the stream.
 
-        at_us: when its first byte is to be played; 0 where the rate tells.
+        at_us: when its first byte is to be played; 0 if the rate determines that.
         """
         held = host(data)
         _check(self._run(_c.weft_engine_source_put, held, held.size, time_of(at_us),
                          time_of(now_us)), "%d bytes for segments of %d" % (held.size, self.options.segment_bytes))
 
     def end(self, now_us):
-        """Ends a stream whose last segment was full, or that has none."""
+        """Ends a stream whose last segment was full, or that has no segments."""
         _check(self._run(_c.weft_engine_source_end, time_of(now_us)))
 
     def load(self, segment, data, now_us):
-        """What EventKind.LOAD asked for; one that rereads: None, where it cannot be given any more."""
+        """Gives the segment of an EventKind.LOAD; data: None if a receiver that rereads no longer has it."""
         held = None if data is None else host(data)
         size = 0 if held is None else held.size
         _check(self._run(_c.weft_engine_load, _whole("segment", segment, 64), held, size,
@@ -355,7 +358,7 @@ class Engine(_CalledBack):
 
     @property
     def readable(self):
-        """(segment, bytes) of the next one in order, or None while it cannot be read."""
+        """(segment, bytes) of the next segment in order, or None while it cannot be read."""
         segment, size = ctypes.c_uint64(), _size()
         status = self._run(_c.weft_engine_readable, ctypes.byref(segment), ctypes.byref(size))
         if status == PENDING:
@@ -364,7 +367,7 @@ class Engine(_CalledBack):
         return segment.value, size.value
 
     def read(self, size=None, offset=0):
-        """That segment, or a part of it, or None."""
+        """Returns the readable segment or a part of it, or None."""
         with self._lock:
             found = self.readable
             if found is None:
@@ -379,7 +382,7 @@ class Engine(_CalledBack):
             return data
 
     def release(self):
-        """Done with that segment. False: there was none."""
+        """Releases the readable segment. False: there was none."""
         status = self._run(_c.weft_engine_release)
         if status == PENDING:
             return False
@@ -396,32 +399,32 @@ class Engine(_CalledBack):
             return found[0], data
 
     def segments(self):
-        """(segment, its bytes) of all that can be read now, in order, each released as it is taken."""
+        """Iterates over (segment, its bytes) of all that can be read now, in order; releases each as it is taken."""
         return iter(self._segment, None)
 
     def seek(self, segment, now_us):
-        """Goes on with that segment, before or behind. Not live."""
+        """Continues with that segment, earlier or later. Not live."""
         _check(self._run(_c.weft_engine_seek, _whole("segment", segment, 64), time_of(now_us)))
 
     @property
     def done(self):
-        """The stream's end is known and everything before it was released."""
+        """Whether the stream's end is known and everything before it was released."""
         return self._run(_c.weft_engine_done)
 
     @property
     def finished(self):
-        """Done, and so is every neighbour: nothing more will be sent unless somebody asks."""
+        """Whether this peer and every neighbour are done: nothing more will be sent unless a peer asks for it."""
         return self._run(_c.weft_engine_finished)
 
     def farewell_again(self):
-        """Tells neighbours once more that this fetch (bulk) is finished, as the word may be lost.
+        """Tells neighbours once more that this fetch (bulk) is finished, since the message may be lost.
 
-        False: there is nobody to tell, or it is not finished.
+        False: there is no neighbour to tell, or it is not finished.
         """
         return self._run(_c.weft_engine_farewell_again)
 
     def play_time_us(self, segment):
-        """When it is to be played; None while playback has no schedule."""
+        """Returns when a segment is to be played; None while playback has no schedule."""
         at_us = ctypes.c_int64()
         status = self._run(_c.weft_engine_play_time, _whole("segment", segment, 64), ctypes.byref(at_us))
         if status == PENDING:
@@ -431,20 +434,20 @@ class Engine(_CalledBack):
 
     @property
     def buffered(self):
-        """Segments that are complete and still to be played, from the next one on. Bulk: 0."""
+        """How many segments, from the next one on, are complete and not yet played. Bulk: 0."""
         return self._run(_c.weft_engine_buffered)
 
     # --- Statistics
 
     @property
     def statistics(self):
-        """What was counted, by the names of weft/peer_statistics.h."""
+        """The statistics, with the names in weft/peer_statistics.h."""
         counted = _EngineStatistics()
         self._run(_c.weft_engine_get_statistics, ctypes.byref(counted))
         return EngineStatistics(*(getattr(counted, name) for name in EngineStatistics._fields))
 
     def neighbour_statistics(self, neighbour):
-        """The same of one neighbour."""
+        """Returns the statistics of one neighbour."""
         counted = _NeighbourStatistics()
         _check(self._run(_c.weft_engine_get_neighbour, _whole("neighbour", neighbour), ctypes.byref(counted)),
                "neighbour %d" % neighbour)

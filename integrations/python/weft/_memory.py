@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of the user's: an address for the library, which memory it is in, and what keeps it there."""
+"""The user's bytes: their address for the library, which memory they are in, and what keeps them alive."""
 
 import ctypes
 import re
@@ -10,7 +10,7 @@ from ._declarations import _c, DEVICE, HOST
 
 
 class Memory:
-    """Stays where it is as long as this is there. The library's functions take it as the address."""
+    """Memory that stays valid as long as this object exists. The library's functions take it as the address."""
 
     __slots__ = ("at", "size", "mem", "_owner", "_rows")
 
@@ -23,7 +23,7 @@ class Memory:
         return self.at
 
     def stride(self, count, row_bytes, what):
-        """From one row to the next, of so many rows of so many bytes."""
+        """Returns the bytes from one row to the next, for `count` rows of `row_bytes`."""
         if self.size != count * row_bytes:
             raise ValueError("%s have %d bytes, not %d rows of %d" % (what, self.size, count, row_bytes))
         if self._rows is None:
@@ -35,7 +35,7 @@ class Memory:
 
 
 def one_memory(parts, what):
-    """Which memory all of them are in that are there."""
+    """Returns which memory all parts that are not None are in; an error if they differ."""
     kinds = {part.mem for part in parts if part is not None}
     if len(kinds) > 1:
         raise ValueError("%s lie in one memory, the host's or the GPU's (`out` says where goes what is made)" % what)
@@ -43,7 +43,7 @@ def one_memory(parts, what):
 
 
 def _found(data):
-    """Bytes, a view of what has a buffer, or an array on a GPU, which has none."""
+    """Returns bytes, a view of an object with a buffer, or an array on a GPU, which has no buffer."""
     if isinstance(data, bytes):
         return data
     try:
@@ -55,20 +55,20 @@ def _found(data):
 
 
 def _flat(view):
-    if "O" in re.sub(":[^:]*:", "", view.format):  # names aside
+    if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
         raise TypeError("objects of Python are no bytes: an array needs a dtype of numbers")
     if not view.c_contiguous:
         raise ValueError("bytes must lie one after the other (numpy.ascontiguousarray copies them so)")
-    if not view.nbytes:  # what is empty cannot be cast where a dimension is 0
+    if not view.nbytes:  # an empty view with a dimension of 0 cannot be cast
         return memoryview(b"" if view.readonly else bytearray())
     return view.cast("B")
 
 
 def _on_host(found, writable):
-    """Of bytes or a view; copied only if it can be neither written nor had as bytes."""
+    """Returns the Memory of bytes or a view; a read-only view is copied."""
     if isinstance(found, bytes) and not writable:
         held = ctypes.c_char_p(found)
-        # Not by ctypes.cast, whose results are cycles that hold them until gc comes.
+        # Not with ctypes.cast, whose results are in reference cycles that keep them until gc runs.
         return Memory(ctypes.c_void_p.from_buffer(held).value, len(found), HOST, held)
     view = _flat(memoryview(found))
     kind = ctypes.c_char * view.nbytes
@@ -84,20 +84,20 @@ def _host_only(data):
 
 
 def host(data, writable=False):
-    """Memory of what has a buffer, for calls that know no other."""
+    """Returns the Memory of an object with a buffer, for calls that take host memory only."""
     return _on_host(_host_only(data), writable)
 
 
 def flat(data):
-    """A flat view of the bytes of anything that has a buffer."""
+    """Returns a flat view of the bytes of an object with a buffer."""
     return _flat(memoryview(_host_only(data)))
 
 
 class Given:
-    """What one call on a Context, or on what is made from it, is given: in host memory or on the Context's GPU.
+    """The memory passed to one call on a Context or its handles, on the host or the Context's GPU.
 
-    Kept until the call is over. `rows`: rows may lie apart, where the library takes a stride, which
-    Memory.stride then tells. wait() comes right before the call.
+    Kept alive until the call is over. rows: rows need not be contiguous, where the library takes a stride,
+    which is then Memory.stride. wait() must come right before the call.
     """
 
     def __init__(self, context):
@@ -110,12 +110,12 @@ class Given:
         return self._take(data, True, rows)
 
     def keep(self, thing):
-        """What else the call has the address of."""
+        """Keeps something else whose address the call has."""
         self._held.append(thing)
         return thing
 
     def wait(self):
-        """Until what others have begun with these arrays is over: the library works on a stream of its own."""
+        """Waits for others' work that is pending on these arrays: the library uses a stream of its own."""
         if not self._streams:
             return
         with self._context._busy() as at:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of weft/peer_*.h is called."""
+"""Declarations of the structures and functions of weft/peer_*.h used here."""
 
 import ctypes
 
@@ -15,7 +15,7 @@ PLAIN_BYTES = 1172
 OVERHEAD_BYTES = 28
 BLOB_BYTES = 160
 
-_call = ctypes.c_void_p  # of C, from a table of C's own
+_call = ctypes.c_void_p  # a function in C, from one of the library's tables
 _time = ctypes.c_int64
 _count = ctypes.c_uint64
 _key = ctypes.c_uint8 * KEY_BYTES
@@ -347,7 +347,7 @@ _declare({
 
 
 def policy(name):
-    """A table of the library's, or None."""
+    """Returns a policy table of the library, or None."""
     try:
         return _Policy.in_dll(_c, "weft_policy_%s" % name)
     except ValueError:

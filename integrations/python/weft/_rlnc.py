@@ -14,7 +14,7 @@ from ._memory import Given, host, one_memory
 def _density(share):
     if not 0 <= share <= 1:
         raise ValueError("a density is from 0 to 1, not %s" % share)
-    # 1 is all of them; less than the least there is would be taken for 0, which is all as well.
+    # 1 means all; a density that rounds to 0 would mean all, too, so the least is 1 / 65536.
     return 0 if share in (0, 1) else min(max(round(share * 65536), 1), 65535)
 
 
@@ -24,7 +24,7 @@ def _must_be_id(shape):
 
 
 class _Coder(_Handle):
-    """What has packets of one segment."""
+    """Something that makes packets of one segment."""
 
     def __init__(self, context, shape):
         super().__init__(context)
@@ -34,11 +34,11 @@ class _Coder(_Handle):
 
     @property
     def id(self):
-        """Of its segment; a copy, since the library writes as much as the shape says."""
+        """Its segment's id: a copy, since the library writes as many bytes as the original says."""
         return SegmentId(self._id.stream, self._id.segment, self._id.blocks, self._id.block_bytes)
 
     def fix_random(self, key):
-        """For simulations: what is random follows from these 32 bytes."""
+        """For simulations: sets the 32 bytes that determine all random numbers."""
         held = host(key)
         if held.size != 32:
             raise ValueError("a key has 32 bytes")
@@ -57,10 +57,10 @@ class _Coder(_Handle):
         return packet.raw[:written.value]
 
     def datagrams(self, count):
-        """`count` packets as datagrams, made in one product: views of one bytearray. None of them while nothing is held."""
+        """Makes `count` packets in one product, as datagrams: views of one bytearray. Empty if nothing is held."""
         count, room, payload = _whole("count", count), self._room, self._id.block_bytes
         packets, slots = (_Packet * count)(), bytearray(count * room)
-        # Each ends where its place does: payloads are made right there, vectors before them.
+        # Each datagram is at the end of its slot: the payload is made in place, the vector right before it.
         at = host(slots, writable=True).at if count else None
         batch = _Batch(count=count, packets=ctypes.addressof(packets), payload_stride=room, coefficients_stride=room)
         if count:
@@ -79,10 +79,10 @@ class _Coder(_Handle):
 
 
 class _Taker(_Coder):
-    """What takes packets, too."""
+    """A coder that also takes packets."""
 
     def add(self, datagram):
-        """True: taken. False: it adds nothing. Error: foreign or malformed; nothing changed."""
+        """Takes a datagram. False: it adds nothing. Error: foreign or malformed; nothing changed."""
         held = host(datagram)
         status = self._run(self._call("add_datagram"), held, held.size)
         if status == DEPENDENT:
@@ -91,7 +91,7 @@ class _Taker(_Coder):
         return True
 
     def reset(self, shape):
-        """Nothing is held any more: for another segment of the same shape, in the same memory."""
+        """Drops everything held, to start another segment of the same shape in the same memory."""
         _must_be_id(shape)
         with self._lock:
             _check(self._run(self._call("reset"), ctypes.byref(shape)), "from %r to %r" % (self._id, shape))
@@ -99,10 +99,10 @@ class _Taker(_Coder):
 
 
 class Encoder(_Coder):
-    """Packets of one segment. `data`, on the context's GPU or not, is copied; what it lacks counts as zero.
+    """Makes packets of one segment. `data`, on the host or the context's GPU, is copied and padded with zeros.
 
-    systematic: the blocks themselves first. seeded: packets name a seed instead of coefficients,
-    counting from first_seed. density: 0 all coefficients nonzero, else the share that is.
+    systematic: the blocks themselves come first. seeded: packets contain a seed, counting up from first_seed,
+    instead of coefficients. density: the share of nonzero coefficients; 0: all.
     """
 
     _kind, _many, _many_rest = "encoder", _c.weft_encoder_batch, (None,)
@@ -132,22 +132,22 @@ class Encoder(_Coder):
             self._context._let_go(segment, self._lock)
 
     def next(self):
-        """The next packet as a datagram."""
+        """Returns the next packet as a datagram."""
         return self._datagram(_c.weft_encoder_next)
 
     def batch(self, count, out=None):
-        """`count` packets in one product: coefficients (count, n) and payloads (count, k).
+        """Makes `count` packets in one product: coefficients (count, n) and payloads (count, k).
 
-        out: a pair of what these go to, each in host memory or on the context's GPU, rows apart or not. None, for
-        both or for one: a bytearray.
+        out: a pair of arrays for these, each in host memory or on the context's GPU, whose rows need not be
+        contiguous. None, for both or for one: a bytearray.
         """
         return self.batches([self], count, None if out is None else [out])[0]
 
     @staticmethod
     def batches(encoders, count, out=None):
-        """The same for many encoders of one context at once: on a GPU by one launch. out: a pair for each.
+        """The same for many encoders of one context at once, on a GPU in one launch. out: a pair for each.
 
-        One that is there several times goes on from batch to batch, as in calls of its own.
+        An encoder that occurs several times continues from batch to batch, as in separate calls.
         """
         encoders, count = list(encoders), _whole("count", count)
         if any(e._context is not encoders[0]._context for e in encoders):
@@ -174,7 +174,7 @@ class Encoder(_Coder):
         return batch
 
     def combine(self, coefficients, out=None):
-        """Payloads (m, k) for coefficients (m, n) of one's own. out: where they go, as batch has it."""
+        """Returns payloads (m, k) for given coefficients (m, n). out: where to write them, as in batch."""
         given = Given(self._context)
         held = given.read(coefficients, rows=True)
         count, rest = divmod(held.size, self._id.blocks)
@@ -196,7 +196,7 @@ class Encoder(_Coder):
 
 
 class Decoder(_Taker):
-    """Takes packets until it has the segment, and recodes at any rank. Taken: innovative."""
+    """Takes packets until it has the segment, and recodes at any rank. add() is True for innovative packets."""
 
     _kind, _many, _many_rest = "decoder", _c.weft_decoder_recode_batch, ()
 
@@ -218,11 +218,11 @@ class Decoder(_Taker):
 
     @property
     def prefix(self):
-        """How many blocks from the first on are known."""
+        """How many consecutive blocks, from the first on, are known."""
         return self._run(_c.weft_decoder_prefix)
 
     def block(self, index):
-        """Its bytes, or None while it is not known."""
+        """Returns a block's bytes, or None while it is not known."""
         at = ctypes.c_void_p()
         with self._lock:
             status = self._run(_c.weft_decoder_block, _whole("index", index), ctypes.byref(at))
@@ -232,7 +232,7 @@ class Decoder(_Taker):
             return ctypes.string_at(at, self._id.block_bytes)
 
     def read(self, size=None, offset=0):
-        """The segment, or a part of it; None while it is not complete."""
+        """Returns the segment or a part of it; None while it is not complete."""
         offset = _whole("offset", offset)
         size = max(self._id.bytes - offset, 0) if size is None else _whole("size", size)
         if offset + size > self._id.bytes:
@@ -247,12 +247,12 @@ class Decoder(_Taker):
         return data
 
     def recode(self):
-        """A fresh mixture of all that is held, as a datagram; None while that is nothing."""
+        """Returns a new combination of all packets held, as a datagram; None while there are none."""
         return self._datagram(_c.weft_decoder_recode)
 
 
 class Recoder(_Taker):
-    """Mixes packets as they came, without elimination. Only coefficients of zeros add nothing."""
+    """Recodes packets as they arrived, without elimination. add() is False only if all coefficients are 0."""
 
     _kind, _many, _many_rest = "recoder", _c.weft_recoder_batch, ()
 
@@ -271,12 +271,12 @@ class Recoder(_Taker):
         return self._run(_c.weft_recoder_held)
 
     def next(self):
-        """A fresh mixture as a datagram; None while nothing is held."""
+        """Returns a new combination as a datagram; None while nothing is held."""
         return self._datagram(_c.weft_recoder_next)
 
 
 def segment_of(datagram):
-    """The SegmentId that a packet says it is of, so that it gets to the right decoder. Error: it is none."""
+    """Returns the SegmentId in a packet, for finding its decoder. Error: it is no packet."""
     packet = _Packet()
     held = host(datagram)
     _check(_c.weft_packet_parse(held, held.size, ctypes.byref(packet)))
@@ -285,7 +285,7 @@ def segment_of(datagram):
 
 
 def _decode_job(given, coefficients, payloads, out):
-    """A job, and its result."""
+    """Returns a job, and where its result goes."""
     matrix, rows = given.read(coefficients, rows=True), given.read(payloads, rows=True)
     blocks = math.isqrt(matrix.size)
     size, rest = divmod(rows.size, blocks or 1)
@@ -303,10 +303,10 @@ def _decode_job(given, coefficients, payloads, out):
 
 
 def decode_batch(context, segments, out=None):
-    """Many segments at once, each from its n packets: pairs as Encoder.batch(n) gives them.
+    """Decodes many segments at once, each from n packets, given as the pairs that Encoder.batch(n) returns.
 
-    A list of the segments; None where the packets are not independent. out: what each goes to, or None: a
-    bytearray. Payloads on the context's GPU are decoded to the GPU; coefficients may be in either memory.
+    Returns a list of the segments; None for one whose packets are not independent. out: where each goes; None:
+    a bytearray. Payloads on the context's GPU are decoded to the GPU; coefficients may be in either memory.
     """
     segments = list(segments)
     outs = [None] * len(segments) if out is None else list(out)

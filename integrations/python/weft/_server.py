@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The streaming server's coder: segments go in, coded datagrams for many clients come out."""
+"""The streaming server's coder: takes segments, gives coded datagrams for many clients."""
 
 import atexit
 import collections
@@ -96,7 +96,7 @@ _declare({
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """weft/server.h says what each means, and what 0 stands for. density as Encoder has it."""
+    """weft/server.h specifies each option, and what 0 stands for. density: as in Encoder."""
 
     memory_bytes: int = 0
     ready_bytes: int = 0
@@ -109,7 +109,7 @@ class ServerOptions:
 
 
 class ServerRequest(typing.NamedTuple):
-    """So many coded packets of a segment for a client, whose number is the caller's own."""
+    """A request for coded packets of a segment for a client; the caller chooses the clients' numbers."""
 
     stream: int
     segment: int
@@ -118,7 +118,7 @@ class ServerRequest(typing.NamedTuple):
 
 
 class ServerPacket(typing.NamedTuple):
-    """A datagram for a client; or None, and why it could not be made."""
+    """A datagram for a client; or None, and the error that prevented it."""
 
     client: int
     stream: int
@@ -136,19 +136,19 @@ _servers = weakref.WeakSet()
 
 @atexit.register
 def _stop():
-    """While the interpreter still answers their threads, which ask it for the time."""
+    """Closes all servers while the interpreter still runs callbacks: their threads ask it for the time."""
     raised = []
     for server in list(_servers):
         try:
             server.close()
-        except BaseException as error:  # the others would have it wait for ever
+        except BaseException as error:  # the others must be closed, too, or the exit hangs
             raised.append(error)
     if raised:
         raise raised[0]
 
 
 def _freer(marks):
-    """What frees a server, whose contexts know it by these marks for as long as its threads use them."""
+    """Returns a function that frees a server and then removes its marks, its entries in its other contexts."""
     def free(at):
         _c.weft_server_free(at)
         for context, mark in marks:
@@ -158,11 +158,11 @@ def _freer(marks):
 
 
 class Server(_CalledBack):
-    """Codes on a thread for each of its contexts, in the GPU's and CPU's own measure, and never waits.
+    """Codes on one thread for each of its contexts, divides work by their measured speeds, and never waits.
 
-    push segments and request packets; call process when deadline_us has come; when the server, which has
-    a fileno() for select and asyncio, is readable, take packets(). clock_us gives microseconds to measure
-    its threads by, which call it; times of calls may come from another clock.
+    push segments and request packets; call process at deadline_us; when the server, whose fileno() works with
+    select and asyncio, is readable, take packets(). clock_us returns microseconds, with which its threads are
+    measured; they call it. The times passed to calls may be from another clock.
     """
 
     def __init__(self, contexts, options=ServerOptions(), clock_us=lambda: time.monotonic_ns() // 1000):
@@ -190,7 +190,7 @@ class Server(_CalledBack):
         _check(status, repr(options))
 
     def _follow(self, contexts, at, marks):
-        """Whichever context closes first closes it: the first one frees it."""
+        """Has the closing of any context close the server, which its first context frees."""
         first, lock = self._context, self._lock
         for context in set(contexts) - {first}:
             mark = object()
@@ -198,7 +198,7 @@ class Server(_CalledBack):
             marks.append((context, mark))
 
     def close(self):
-        """Drops what is pending and waits for what runs."""
+        """Drops pending requests and waits for running ones."""
         super().close()
 
     def _end(self):
@@ -208,7 +208,7 @@ class Server(_CalledBack):
     # --- Segments and requests
 
     def push(self, shape, data, now_us, expires_us):
-        """Makes a segment available until then. Copied. Errors as in weft/server.h."""
+        """Copies a segment and makes it available until expires_us. Errors as in weft/server.h."""
         if not isinstance(shape, SegmentId):
             raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
         held = host(data)
@@ -219,15 +219,15 @@ class Server(_CalledBack):
         return self._run(_c.weft_server_has, _whole("stream", stream, 64), _whole("segment", segment, 64))
 
     def drop(self, stream, segment):
-        """Ends a segment before its time; what was asked of it is still made. WEFT_E_FOREIGN: there is none."""
+        """Drops a segment before it expires; packets requested are still made. WEFT_E_FOREIGN: no such segment."""
         _check(self._run(_c.weft_server_drop, _whole("stream", stream, 64), _whole("segment", segment, 64)),
                "segment %d of stream %d" % (segment, stream))
 
     def request(self, requests, now_us):
-        """Asks for the packets of ServerRequests, in order. Error: of the first that was not taken.
+        """Requests packets, in the order of the ServerRequests. Error: that of the first one not accepted.
 
-        Its attribute `accepted` says how many before it were. WEFT_E_FOREIGN: there is no such segment.
-        WEFT_E_BUFFER: more packets would wait than pending_packets allows; ask again when some have come.
+        Its attribute `accepted` is how many were accepted before it. WEFT_E_FOREIGN: no such segment.
+        WEFT_E_BUFFER: more than pending_packets would be pending; ask again when some have been made.
         """
         requests = [ServerRequest(*one) for one in requests]
         table = (_ServerRequest * len(requests))(*(
@@ -240,27 +240,27 @@ class Server(_CalledBack):
             raise error
 
     def cancel(self, client):
-        """Drops what a client still waits for; what is ready or in the making comes all the same."""
+        """Drops a client's pending requests; packets that are ready or being made still come."""
         _check(self._run(_c.weft_server_cancel, _whole("client", client, 64)))
 
     # --- Time and packets
 
     def fileno(self):
-        """Readable while packets wait to be taken. The server's own; do not close."""
+        """Returns a descriptor that is readable while packets wait to be taken. The server owns it; do not close it."""
         return self._run(_c.weft_server_fd)
 
     @property
     def deadline_us(self):
-        """When process must be called next; None: nothing waits for time to pass."""
+        """When to call process next; None: nothing waits for a time."""
         at_us = self._run(_c.weft_server_deadline)
         return None if at_us == _FOREVER_US else at_us
 
     def process(self, now_us):
-        """Starts what is due and drops what has expired."""
+        """Starts what is due, and drops what has expired."""
         _check(self._run(_c.weft_server_process, time_of(now_us)))
 
     def take(self, most=_TAKEN_AT_ONCE):
-        """A list of so many ServerPackets at most, of those that are ready."""
+        """Returns a list of at most `most` ServerPackets that are ready."""
         table, count = (_ServerPacket * _whole("most", most))(), _size()
         with self._lock:
             try:
@@ -277,7 +277,7 @@ class Server(_CalledBack):
         return ServerPacket(one.client, one.stream, one.segment, ctypes.string_at(one.datagram, one.bytes))
 
     def packets(self):
-        """ServerPackets, until none is ready."""
+        """Iterates over the ServerPackets that are ready."""
         while True:
             some = self.take()
             if not some:
@@ -288,7 +288,7 @@ class Server(_CalledBack):
 
     @property
     def statistics(self):
-        """What was counted, by the names of weft/server.h; `lanes` is a tuple, of each context."""
+        """The statistics, with the names in weft/server.h; `lanes` is a tuple with one entry per context."""
         counted = _ServerStatistics()
         self._run(_c.weft_server_get_stats, ctypes.byref(counted))
         lanes = tuple(LaneStatistics(*(getattr(lane, name) for name in LaneStatistics._fields))
@@ -297,5 +297,5 @@ class Server(_CalledBack):
             lanes=tuple(lane._replace(backend=lane.backend.decode()) for lane in lanes))
 
     def predict_lane(self, shape, packets):
-        """The context, by its place, that would get a product of so many packets, were all idle."""
+        """Returns the index of the context that would get a product of that many packets if all were idle."""
         return self._run(_c.weft_server_predict_lane, ctypes.byref(shape), _whole("packets", packets))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted sessions with neighbours over datagrams, without input or output."""
+"""Encrypted sessions with neighbours over datagrams, without I/O."""
 
 import collections
 import ctypes
@@ -20,26 +20,26 @@ from ._trust import _exactly, Identity, random_of
 
 
 class Cipher(enum.IntEnum):
-    BEST = 0  # AES-256-GCM where both processors have it, else ChaCha20-Poly1305
+    BEST = 0  # AES-256-GCM if both processors support it, else ChaCha20-Poly1305
     CHACHA = 1
 
 
 class SessionEventKind(enum.IntEnum):
-    OPENED = 0  # both sides have proved who they are
-    LOST = 1  # for a reason; the link's number is free
-    MOVED = 2  # the other side is at another address, which peer() tells
+    OPENED = 0  # both sides have proved their identities
+    LOST = 1  # with a reason; the link's number is free
+    MOVED = 2  # the other side is at another address, which peer() returns
 
 
 class SessionReason(enum.IntEnum):
     """Why a session is lost."""
 
-    NO_ANSWER = 0  # of an opening
-    OTHER_IDENTITY = 1  # somebody else answered, or one that admit refused
+    NO_ANSWER = 0  # to the opening
+    OTHER_IDENTITY = 1  # another identity answered, or one that admit refused
     SILENT = 2  # nothing was heard for too long
     CLOSED = 3  # by the other side
     REPLACED = 4  # by another session with the same identity
-    EXPIRED = 5  # keys too old, and no new ones could be agreed on
-    ELSEWHERE = 6  # by the other side, for a session of our identity that is not ours
+    EXPIRED = 5  # the keys are too old, and no new ones could be agreed on
+    ELSEWHERE = 6  # by the other side, for another node's session with our identity
 
 
 CONSTANTS.update({"WEFT_CIPHER_" + member.name: member.value for member in Cipher})
@@ -48,7 +48,7 @@ for _kind in (SessionEventKind, SessionReason):
 
 
 class SessionEvent(typing.NamedTuple):
-    """What became of a link. reason: of LOST."""
+    """What became of a link. reason: for LOST."""
 
     kind: SessionEventKind
     link: int
@@ -56,14 +56,14 @@ class SessionEvent(typing.NamedTuple):
 
 
 class SessionPeer(typing.NamedTuple):
-    """Who is at the other end."""
+    """The node at the other end of a link."""
 
     address: tuple
     public_key: bytes
     blob: bytes
-    initiated: bool  # by this side
+    initiated: bool  # this side opened the session
     aes: bool
-    heard_us: int  # when it was heard last
+    heard_us: int  # when something was last received from it
 
 
 _COUNTED = [field[0] for field in _SessionStatistics._fields_]
@@ -72,9 +72,9 @@ SessionStatistics = collections.namedtuple("SessionStatistics", _COUNTED)
 
 @dataclasses.dataclass(frozen=True)
 class SessionsOptions:
-    """weft/peer_session.h says what each option means. blob: what the other side learns of this one.
+    """weft/peer_session.h specifies each option. blob: what the other side learns about this one.
 
-    admit(public_key, address) tells whether a proven identity may have a session; None: all may.
+    admit(public_key, address) returns whether a proven identity may have a session; None: all may.
     """
 
     links_max: int = 64
@@ -87,7 +87,7 @@ class SessionsOptions:
 
 
 def _to_c(address):
-    """(host, port), with more behind it where it comes from a socket of IPv6; the host is a number."""
+    """Converts (host, port), or the longer tuple of an IPv6 socket; the host is numeric."""
     ip = ipaddress.ip_address(address[0].partition("%")[0])
     packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
     return _Address((ctypes.c_uint8 * 16)(*packed), _whole("a port", address[1], 16))
@@ -101,13 +101,13 @@ def _from_c(address):
 class Sessions(_CalledBack):
     """Sessions of one node, over datagrams of at most 1200 bytes.
 
-    After anything went in, take events(), then output(), then wait until deadline_us or the next
-    datagram, and tick. An address is (host, port), the host a number of IPv4 or IPv6. key: 32 bytes from
-    which all that is random follows: for simulations alone.
+    After any input, take events(), then output(); then wait until deadline_us or the next datagram, and
+    call tick. An address is (host, port) with a numeric IPv4 or IPv6 host. key: 32 bytes that determine all
+    random numbers, for simulations only.
     """
 
-    OVERHEAD_BYTES = OVERHEAD_BYTES  # that sealing adds
-    PLAIN_BYTES = PLAIN_BYTES  # that can be sealed, at most
+    OVERHEAD_BYTES = OVERHEAD_BYTES  # added by sealing
+    PLAIN_BYTES = PLAIN_BYTES  # that can be sealed at most
 
     def __init__(self, context, identity, now_us, options=SessionsOptions(), key=None):
         super().__init__(context)
@@ -123,7 +123,7 @@ class Sessions(_CalledBack):
         table.rng = ctypes.pointer(rng)
         if options.admit is not None:
             table.admit = self._own_admit(options.admit)
-        self._callbacks.keep(generator, rng)  # which the library goes on using
+        self._callbacks.keep(generator, rng)  # which the library keeps using
         at = ctypes.c_void_p()
         with context._busy() as of:
             _check(_c.weft_sessions_new(of, ctypes.byref(table), time_of(now_us), ctypes.byref(at)),
@@ -137,7 +137,7 @@ class Sessions(_CalledBack):
         return ctypes.c_void_p.from_buffer(self._callbacks.make(_ADMIT, ask)).value
 
     def set_blob(self, blob):
-        """What the other sides of later handshakes learn."""
+        """Sets what the other side learns in later handshakes."""
         held = host(blob)
         _check(self._run(_c.weft_sessions_set_blob, held, held.size),
                "%d bytes, and at most %d" % (held.size, BLOB_BYTES))
@@ -145,9 +145,9 @@ class Sessions(_CalledBack):
     # --- Links
 
     def open(self, address, now_us, public_key=None):
-        """Begins a session and gives its link; an event tells what becomes of it.
+        """Begins a session and returns its link; an event reports what becomes of it.
 
-        public_key: who must answer. Error WEFT_E_STATE: there is no room for another link.
+        public_key: the identity that must answer. Error WEFT_E_STATE: there is no room for another link.
         """
         link = _size()
         who = None if public_key is None else host(_exactly("a public key", public_key, KEY_BYTES))
@@ -156,11 +156,11 @@ class Sessions(_CalledBack):
         return link.value
 
     def close_link(self, link, now_us):
-        """Ends a session at once, telling the other side; no event."""
+        """Ends a session at once and tells the other side; no event follows."""
         self._run(_c.weft_sessions_close, _whole("link", link), time_of(now_us))
 
     def peer(self, link):
-        """Who is at the other end of an open link."""
+        """Returns the SessionPeer at the other end of an open link."""
         found = _SessionPeer()
         with self._lock:
             _check(self._run(_c.weft_sessions_peer, _whole("link", link), ctypes.byref(found)), "link %d" % link)
@@ -169,15 +169,15 @@ class Sessions(_CalledBack):
                                found.heard_us)
 
     def ask(self, link, now_us):
-        """Asks the other end of an open link whether it is there: peer() tells when it was heard."""
+        """Asks the other end of an open link for a sign of life; heard_us of peer() is when one last came."""
         self._run(_c.weft_sessions_ask, _whole("link", link), time_of(now_us))
 
     # --- Datagrams, the time, events
 
     def input(self, address, datagram, now_us):
-        """(link, what was sealed), or None: it was for this layer alone, or a replay. Error: refused."""
+        """Takes a datagram. Returns (link, what was sealed); None: only for this layer, or a replay. Error: refused."""
         view = flat(datagram)
-        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view)  # it is opened in place
+        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view)  # it is decrypted in place
         plain = _SessionPlain()
         status = self._run(_c.weft_sessions_input, ctypes.byref(_to_c(address)), data, view.nbytes, time_of(now_us),
                            ctypes.byref(plain))
@@ -196,17 +196,17 @@ class Sessions(_CalledBack):
             return _from_c(address), ctypes.string_at(data, size.value)
 
     def output(self):
-        """(address, datagram) of this layer's own, until there are none."""
+        """Iterates over (address, datagram) of this layer's own messages."""
         return iter(self._datagram, None)
 
     def seal(self, link, datagrams, now_us):
-        """Datagrams for the other end of an open link, sealed: a list. Error WEFT_E_STATE: it is not open."""
+        """Returns a list of sealed datagrams for the other end of an open link. Error WEFT_E_STATE: it is not open."""
         plain = [host(one) for one in datagrams]
         for one in plain:
             if one.size > PLAIN_BYTES:
                 raise ValueError("a datagram of %d bytes, and at most %d can be sealed" % (one.size, PLAIN_BYTES))
         seal = _Seal()
-        with self._lock:  # it has the address of the link's key
+        with self._lock:  # `seal` has the address of the link's key
             _check(self._run(_c.weft_sessions_reserve, _whole("link", link), len(plain), time_of(now_us),
                              ctypes.byref(seal)), "link %d" % link)
             return [self._sealed(seal, i, one) for i, one in enumerate(plain)]
@@ -222,7 +222,7 @@ class Sessions(_CalledBack):
 
     @property
     def deadline_us(self):
-        """When tick wants to be called again, 0: at once; None: only after an input."""
+        """When to call tick again, 0: at once; None: only after an input."""
         at_us = self._run(_c.weft_sessions_deadline)
         return None if at_us == NEVER_US else at_us
 
@@ -234,12 +234,12 @@ class Sessions(_CalledBack):
         return SessionEvent(kind, event.link, SessionReason(event.reason) if kind == SessionEventKind.LOST else None)
 
     def events(self):
-        """What became of links, until there is nothing more to tell."""
+        """Iterates over the pending events."""
         return iter(self._event, None)
 
     @property
     def statistics(self):
-        """What was counted, by the names of weft/peer_session.h."""
+        """The statistics, with the names in weft/peer_session.h."""
         counted = _SessionStatistics()
         self._run(_c.weft_sessions_get_statistics, ctypes.byref(counted))
         return SessionStatistics(*(getattr(counted, name) for name in _COUNTED))

@@ -9,12 +9,12 @@ from ._memory import Given, host, one_memory
 
 
 class Code(_Handle):
-    """k data shards, m parity shards. Names as in weft/storage.h; Code.names() lists them.
+    """A code with k data and m parity shards. Names as in weft/storage.h; Code.names() lists them.
 
     parity: for the name "matrix", m rows of k coefficients, as bytes.
 
-    The shards of a stripe are in host memory or on the context's GPU, all of them. Calls that make shards have
-    `out`, where these go; None: to bytearrays, or to what of it is None.
+    The shards of a stripe are all in host memory or all on the context's GPU. Calls that make shards write them
+    to the arrays in `out`; where it, or an element of it, is None, to new bytearrays.
     """
 
     def __init__(self, context, name, k, m, w=0, packet_bytes=0, parity=None):
@@ -54,19 +54,19 @@ class Code(_Handle):
         return matrix
 
     def parity_bytes(self, data_bytes):
-        """Bytes of a parity shard beside data shards of so many."""
+        """Returns the bytes of a parity shard for data shards of data_bytes."""
         return self._run(_c.weft_code_parity_bytes, _whole("data_bytes", data_bytes))
 
     def stride(self, data_bytes):
-        """Bytes from one shard to the next at which shards in one piece of memory are coded quickest."""
+        """Returns the distance, in bytes, at which shards in one allocation are coded fastest."""
         return self._run(_c.weft_code_stride, _whole("data_bytes", data_bytes))
 
     def encode(self, data, out=None):
-        """The m parity shards of k data shards."""
+        """Returns the m parity shards of k data shards."""
         return self.encode_stripes([data], None if out is None else [out])[0]
 
     def encode_stripes(self, stripes, out=None):
-        """The same for many stripes in one call, which small ones and GPUs are quickest with. out: of each."""
+        """The same for many stripes in one call, the fastest way for small stripes and GPUs. out: one for each."""
         stripes, given, made, table = list(stripes), Given(self._context), [], []
         for data, parity in zip(stripes, _outs(out, len(stripes))):
             if len(data) != self.k:
@@ -86,7 +86,7 @@ class Code(_Handle):
         return made
 
     def inputs(self, lost, wanted=None):
-        """Ids of the shards that rebuilding these reads."""
+        """Returns the ids of the shards that are read to rebuild the lost, or only the wanted, ones."""
         plan = ctypes.c_void_p()
         erasures = self._erasures(lost, wanted)
         with self._lock:
@@ -98,15 +98,15 @@ class Code(_Handle):
         return found
 
     def recover(self, shards, wanted=None, data_bytes=None, out=None):
-        """Of k + m shards, None where one is lost: the same, with those that are wanted made again.
+        """Takes k + m shards, None for lost ones; returns them with the wanted ones rebuilt.
 
-        wanted: ids among the lost; None: all. data_bytes: of a data shard, where none is there. out: one for each
-        that is wanted, in that order.
+        wanted: ids of lost shards; None: all. data_bytes: of a data shard, if all of these are lost. out: one array
+        for each wanted shard, in that order.
         """
         return self.recover_stripes([shards], wanted, data_bytes, None if out is None else [out])[0]
 
     def recover_stripes(self, stripes, wanted=None, data_bytes=None, out=None):
-        """The same for many stripes in one call, which all lack the same shards. out: of each."""
+        """The same for many stripes in one call, all of which lack the same shards. out: one for each."""
         stripes, given, made, table = [list(shards) for shards in stripes], Given(self._context), [], []
         if not stripes:
             return made
@@ -138,7 +138,7 @@ class Code(_Handle):
         return sizes[0] if data_bytes is None else data_bytes
 
     def verify(self, shards):
-        """Ids of the parity shards that do not match the data."""
+        """Returns the ids of the parity shards that do not match the data."""
         wrong, count, given = bytearray(self.m), _size(), Given(self._context)
         if any(shard is None for shard in shards):
             raise ValueError("all shards must be there to be verified: recover those that are None")
@@ -151,12 +151,12 @@ class Code(_Handle):
                          ctypes.byref(count), None))
         return [self.k + i for i, flag in enumerate(wrong) if flag]
 
-    # --- Parity in parts: a data shard changes, and the others are not looked at.
+    # --- Parity updates after one data shard changed, without reading the others.
 
     def update(self, index, old, new, parity):
-        """Data shard `index` was `old` and is `new`: its m parity shards follow, in place.
+        """Updates the m parity shards in place after data shard `index` changed from `old` to `new`.
 
-        parity: bytearrays, or what else can be written to; None: one that is kept elsewhere.
+        parity: bytearrays or other writable memory; None for a shard that is kept elsewhere.
         """
         given = Given(self._context)
         shards = given.read(old), given.read(new)
@@ -165,7 +165,7 @@ class Code(_Handle):
         self._in_parts(_c.weft_code_update, index, given, shards, parity)
 
     def parity_delta(self, index, delta, out=None):
-        """What data shard `index` changing by `delta` (old ^ new) changes each parity shard by."""
+        """Returns by what each parity shard changes if data shard `index` changes by `delta` (old ^ new)."""
         given = Given(self._context)
         shard = given.read(delta)
         made = self._results(out, [self.parity_bytes(shard.size)] * self.m)
@@ -173,7 +173,7 @@ class Code(_Handle):
         return made
 
     def add_delta(self, index, delta, parity):
-        """As update, given old ^ new."""
+        """Like update, given delta = old ^ new."""
         given = Given(self._context)
         self._in_parts(_c.weft_code_add_delta, index, given, (given.read(delta),), parity)
 
@@ -190,13 +190,13 @@ class Code(_Handle):
 
     @staticmethod
     def _erasures(lost, wanted):
-        ids = bytes([*lost])  # of one number bytes() would make as many zeros
+        ids = bytes([*lost])  # bytes(n) would be n zeros
         some = None if wanted is None else bytes([*wanted])
         return _Erasures(ids, len(ids), some, 0 if some is None else len(some))
 
     @staticmethod
     def _results(out, sizes):
-        """What shards of these sizes are written to."""
+        """Returns the memory that shards of these sizes are written to."""
         return [bytearray(size) if one is None else one for one, size in zip(_outs(out, len(sizes)), sizes)]
 
     def _stripe(self, given, parts, size):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who somebody is, whom a stream belongs to, and where chance comes from."""
+"""Identities, the trust that a stream is its source's, and random numbers."""
 
 import ctypes
 import dataclasses
@@ -14,14 +14,14 @@ _SIGNATURE_BYTES = 64
 
 
 def _exactly(name, data, size):
-    made = bytes(data) if len(data) == size else data  # an array of numbers may have more bytes than numbers
+    made = bytes(data) if len(data) == size else data  # of an array, len() counts numbers, not bytes
     if len(made) != size:
         raise ValueError("%s has %d bytes, not %d" % (name, size, len(made)))
     return made
 
 
 def random_of(key):
-    """The library's generator, for keys too, from 32 bytes that decide all it gives; None: of chance."""
+    """Returns the library's generator, also for keys, seeded with 32 bytes; None: with random ones."""
     generator = _RngChacha()
     held = host(os.urandom(KEY_BYTES) if key is None else key)
     if held.size != KEY_BYTES:
@@ -32,7 +32,7 @@ def random_of(key):
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """An Ed25519 key pair: who a node is, and as whom a source signs. Others have its public key only."""
+    """An Ed25519 key pair that identifies a node, and with which a source signs. Others have only its public key."""
 
     public_key: bytes
     secret_key: bytes = dataclasses.field(default=None, repr=False)
@@ -44,7 +44,7 @@ class Identity:
 
     @classmethod
     def from_seed(cls, seed):
-        """The pair that follows from these 32 bytes, which are to be kept as secret as its secret key."""
+        """Derives the pair from 32 bytes, which must be kept as secret as the secret key."""
         made = _Identity()
         _c.weft_identity_from_seed(ctypes.c_char_p(_exactly("a seed", seed, 32)), ctypes.byref(made))
         return cls(bytes(made.public_key), bytes(made.secret_key))
@@ -56,11 +56,11 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True)
 class Trust:
-    """Signatures of one's own, where the secret key is out of reach, or the scheme is another.
+    """Signatures of your own, for a secret key that is out of reach, or for another scheme.
 
-    verify(text, signature) tells whether the source signed it. sign(text), the source's alone, gives 64
-    bytes. Both get bytes. What they raise, the engine's call raises when it is through; until then a
-    signature counts as wrong.
+    verify(text, signature) returns whether the source signed the text. sign(text), for the source only,
+    returns 64 bytes. Both take bytes. If one raises, the engine's call raises that once it is finished; until
+    then the signature counts as wrong.
     """
 
     verify: object
@@ -68,7 +68,7 @@ class Trust:
 
 
 def _trust_of(trust, source, callbacks):
-    """The table for the library, and what must stay as long as it; None: nothing is signed."""
+    """Returns the table for the library, and what must be kept as long as it; None: nothing is signed."""
     if trust is None:
         return None, None
     if trust == "counted":

@@ -3,13 +3,13 @@
 // compiled with this folder's include path and linked with //integrations/isal instead, or is
 // started with LD_PRELOAD=libweft_isal.so. The bytes are the same.
 //
-// Any matrix over GF(2^8), polynomial 0x11d. `len`, and thereby addresses, need no alignment;
-// outputs overlap neither inputs nor each other. All calls may come from several threads at once,
-// and none allocates memory. The row of weft's table that computes is the best of the machine, or
-// the one that WEFT_BACKEND names; a name that cannot be had ends the program with a message.
+// Any matrix over GF(2^8), polynomial 0x11d. Neither `len` nor addresses need alignment; outputs
+// must overlap neither inputs nor each other. All calls are thread-safe, and none allocates memory.
+// The best backend row of the machine computes, or the one that WEFT_BACKEND names; if that one is
+// not available, the program ends with a message.
 //
-// Tables are ISA-L's of 32 bytes a coefficient, and may come from either library (ISA-L's own from
-// 2.31 on has another form of them where the processor has GFNI; these are not taken).
+// Tables are ISA-L's with 32 bytes per coefficient, and may come from either library, except for
+// the other form that ISA-L uses from 2.31 on if the processor has GFNI.
 #ifndef WEFT_ISAL_ERASURE_CODE_H
 #define WEFT_ISAL_ERASURE_CODE_H
 
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-// g_tbls(rows, k, 32) of the coefficients a(rows, k).
+// Makes g_tbls(rows, k, 32) from the coefficients a(rows, k).
 void ec_init_tables(int k, int rows, unsigned char *a, unsigned char *g_tbls);
 
 // coding[i] = sum of a[i][j] * data[j], i < rows, j < k, len bytes each.
@@ -48,16 +48,16 @@ void gf_vect_mad_base(int len, int vec, int vec_i, unsigned char *g_tbls, unsign
                       unsigned char *dest);
 
 unsigned char gf_mul(unsigned char a, unsigned char b);
-unsigned char gf_inv(unsigned char a); // of 0: 0
+unsigned char gf_inv(unsigned char a); // 0 for 0
 
-// a(m, k): k rows of the identity, then (2^i)^j, which is not MDS for every m and k; m counts all
-// rows, k + parity, as in ISA-L.
+// Makes a(m, k): k rows of the identity, then (2^i)^j, which is not MDS for every m and k. m counts
+// all rows, k + parity, as in ISA-L.
 void gf_gen_rs_matrix(unsigned char *a, int m, int k);
-// Likewise with 1 / (i ^ j), which always is.
+// The same with 1 / (i ^ j), which is always MDS.
 void gf_gen_cauchy1_matrix(unsigned char *a, int m, int k);
 
-// out(n, n) = inverse of in(n, n), n at most 1024, which keeps its values here. 0, or -1 where
-// there is none: out means nothing then.
+// out(n, n) = inverse of in(n, n), n at most 1024. Unlike ISA-L's, keeps `in` unchanged. Returns 0,
+// or -1 if there is no inverse; out is then undefined.
 int gf_invert_matrix(unsigned char *in, unsigned char *out, const int n);
 
 #ifdef __cplusplus

@@ -7,9 +7,9 @@
 extern "C" {
 #endif
 
-// gftbl(32) of the coefficient c.
+// Makes gftbl(32) from the coefficient c.
 void gf_vect_mul_init(unsigned char c, unsigned char *gftbl);
-// dest = c * src. 0, or 1 where len is not a multiple of 32: nothing is written then.
+// dest = c * src. Returns 0, or 1, without writing anything, if len is not a multiple of 32.
 int gf_vect_mul(int len, unsigned char *gftbl, void *src, void *dest);
 void gf_vect_mul_init_base(unsigned char c, unsigned char *gftbl);
 int gf_vect_mul_base(int len, unsigned char *gftbl, unsigned char *src, unsigned char *dest);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measuring codec.
 #include "sim/codec_timed.h"
 
 static weft_status open_source(void *user, const weft_segment_id *id, const uint8_t *data,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A codec around a codec that measures what coding costs. The clock is the caller's: neither the
-// engine nor the simulation may read one.
+// A codec that wraps another and measures what coding costs. The caller provides the clock, because
+// neither the engine nor the simulation may read one.
 #ifndef WEFT_SIM_CODEC_TIMED_H
 #define WEFT_SIM_CODEC_TIMED_H
 
 #include "weft/peer_codec.h"
 
 typedef struct weft_codec_cost {
-  uint64_t bytes; // of payload: made, or given out
+  uint64_t bytes; // of payload made or read
   uint64_t nanoseconds;
 } weft_codec_cost;
 
@@ -16,10 +16,10 @@ typedef struct weft_codec_timed {
   uint64_t (*clock_ns)(void *user);
   void *user;
   weft_codec_cost make;   // encoding at a source, recoding elsewhere
-  weft_codec_cost decode; // taking packets and reading what they gave
+  weft_codec_cost decode; // taking packets and reading the decoded data
 } weft_codec_timed;
 
-// The table for `timed`, which must stay where it is.
+// Returns the table for `timed`, which must not move while it is in use.
 weft_codec weft_codec_timed_table(weft_codec_timed *timed);
 
 #endif

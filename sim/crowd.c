@@ -20,12 +20,12 @@ static uint32_t came_by(const weft_sim_crowd *c, int64_t now_us) {
   return low;
 }
 
-// Room for so many more.
+// Makes room for `more` further items.
 static weft_status reserve(void *array, size_t *room, size_t count, size_t more, size_t bytes) {
   void *items;
   if (count + more <= *room)
     return WEFT_OK;
-  memcpy(&items, array, sizeof items); // the address of some pointer to objects
+  memcpy(&items, array, sizeof items); // `array` is the address of a pointer to objects
   const size_t larger = 2 * (count + more);
   items = realloc(items, larger * bytes);
   if (!items)

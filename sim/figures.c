@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantiles.
 #include "sim/figures.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of a run under the names that every output uses (docs/sim.md defines them).
+// Figures of a run, under the names that every output uses (docs/sim.md defines them).
 #ifndef WEFT_SIM_FIGURES_H
 #define WEFT_SIM_FIGURES_H
 
@@ -7,7 +7,7 @@
 
 typedef struct weft_sim_metric {
   const char *name;
-  double value; // NaN: there is none
+  double value; // NaN: no value
 } weft_sim_metric;
 
 #define WEFT_SIM_METRICS 64u
@@ -23,11 +23,11 @@ static inline void weft_sim_add_metric(weft_sim_metrics *m, const char *name, do
 }
 
 void weft_sim_sort(double *values, size_t count); // ascending
-// The value that a share q of them does not exceed (nearest rank); NaN: there are none.
+// Returns the nearest-rank quantile: the value that a share q of the values does not exceed; NaN:
+// there are no values.
 double weft_sim_quantile(const double *sorted, size_t count, double q);
 
-// Sorts the values and adds those that a share of 0.5, 0.95 and 0.99 of them does not exceed
-// (nearest rank), under three names.
+// Sorts the values and adds their 0.5, 0.95 and 0.99 quantiles (nearest rank) under three names.
 void weft_sim_add_quantiles(weft_sim_metrics *metrics, double *values, size_t count,
                             const char *const names[3]);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random graph.
 #include "sim/graph.h"
 
 #include <stdbool.h>
@@ -41,7 +40,7 @@ weft_status weft_sim_graph_new(size_t nodes, size_t degree_max, const weft_rng *
   }
   for (size_t i = 0; i < nodes; i++)
     connect(&g, order[i], order[(i + 1) % nodes]);
-  // A few tries for every free place leave hardly any that could still be filled.
+  // A few attempts per free place leave hardly any place that could still be filled.
   for (size_t i = 0; i < 4 * nodes * degree_max; i++)
     connect(&g, (uint32_t)weft_rng_below(rng, nodes), (uint32_t)weft_rng_below(rng, nodes));
   free(order);

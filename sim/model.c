@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model: draws that belong to a peer or a pair, never to an order of events.
+// The model: each draw belongs to a peer or a pair of peers, never to an order of events.
 #include "sim/model.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Purposes of draws, so that none shifts another.
+// Purposes of draws, so that a draw for one does not shift those for another.
 enum {
   OF_CLASS = 1,
   OF_NAT,
@@ -95,7 +95,7 @@ bool weft_sim_is_failing(const weft_sim_model *m, uint32_t peer) {
          unit(m, OF_FAILURE, peer, 0) < m->parameters->failure_share;
 }
 
-// Peers of one ISP or region lie together: around a point of its own.
+// Peers of one ISP lie together, around the ISP's own point.
 void weft_sim_place_of(const weft_sim_model *m, uint32_t peer, double *x, double *y) {
   const uint32_t isp = weft_sim_isp_of(m, peer);
   const double spread = m->parameters->isps > 1 ? 0.15 : 0.5;
@@ -144,7 +144,7 @@ static int64_t least_delay_us(const weft_sim_parameters *p) {
   }
   for (size_t i = 0; i < p->class_count; i++)
     access = p->classes[i].delay_us < access ? p->classes[i].delay_us : access;
-  const int64_t source_us = source_delay_us(p); // two peers, or the source and one
+  const int64_t source_us = source_delay_us(p); // the path joins two peers, or the source and one
   return path + access + (source_us < access ? source_us : access);
 }
 
@@ -154,8 +154,8 @@ static double exponential(double mean, double chance) { return -mean * log1p(-ch
 
 #define BLANKS " \t\r\n"
 
-// Seconds, and how long the peer stays; -1: it does not say. Nothing else may stand there: a table
-// with commas would be taken for arrivals of peers who stay.
+// Parses an arrival: seconds, and how long the peer stays (-1: not given). Refuses anything else on
+// the line: in a table with commas every peer would seem to stay.
 static bool read_arrival(const char *line, double *at, double *stay) {
   char *end;
   *at = strtod(line, &end);
@@ -170,8 +170,8 @@ static bool read_arrival(const char *line, double *at, double *stay) {
          !end[strspn(end, BLANKS)];
 }
 
-// One arrival a line, in seconds, and if it is there how long the peer stays. A file without one
-// is none of arrivals.
+// Reads one arrival per line: seconds and, optionally, the length of the stay. A file without any
+// is WEFT_E_MALFORMED.
 static weft_status read_trace(weft_sim_model *m) {
   const weft_sim_parameters *p = m->parameters;
   FILE *file = fopen(p->trace_file, "r");
@@ -181,18 +181,18 @@ static weft_status read_trace(weft_sim_model *m) {
   char line[256];
   uint32_t i = 1;
   size_t number = 0;
-  bool ended = true; // the line before; what it has after `line` is read as one more, blank
+  bool ended = true; // the last read reached a line's end; the rest of a longer line must be blank
   while (status == WEFT_OK && fgets(line, sizeof line, file)) {
     double at, stay;
     number += ended;
     ended = strchr(line, '\n') != NULL;
     if (line[0] == '#' || !line[strspn(line, BLANKS)]) {
       for (int c = 0; !ended; ended = c == '\n' || c == EOF)
-        c = getc(file); // the rest of a long comment
+        c = getc(file); // skip the rest of a long comment
       continue;
     }
     if (!read_arrival(line, &at, &stay) || (int64_t)(at * 1e6) < m->arrive_us[i - 1])
-      status = WEFT_E_MALFORMED; // in order, so that peers are numbered as they come
+      status = WEFT_E_MALFORMED; // arrivals must be in order: peers are numbered by it
     else if (i > p->peers)
       status = WEFT_E_BUFFER;
     if (status != WEFT_OK) {
@@ -222,7 +222,7 @@ static void draw_arrivals(weft_sim_model *m) {
   for (uint32_t i = 1; i <= p->peers; i++) {
     const double chance = unit(m, OF_ARRIVAL, i, 0);
     if (p->arrival == WEFT_SIM_TOGETHER) {
-      m->arrive_us[i] = (int64_t)(chance * WEFT_SIM_TOGETHER_US); // not all in one microsecond
+      m->arrive_us[i] = (int64_t)(chance * WEFT_SIM_TOGETHER_US); // not all in the same microsecond
     } else if (i <= rush) {
       m->arrive_us[i] = (int64_t)(chance * (double)p->flash_us);
     } else {
@@ -242,10 +242,10 @@ static void draw_departures(weft_sim_model *m) {
     double stay_s = -1;
     if (p->departure == WEFT_SIM_EXPONENTIAL)
       stay_s = exponential(p->stay_mean_s, chance);
-    else if (p->departure == WEFT_SIM_PARETO) // the least stay follows from mean and alpha
+    else if (p->departure == WEFT_SIM_PARETO) // mean and alpha determine the least stay
       stay_s = p->stay_mean_s * (p->pareto_alpha - 1) / p->pareto_alpha *
                pow(1 - chance, -1 / p->pareto_alpha);
-    if (stay_s >= 0 && stay_s < 1e9 && m->leave_us[i] == WEFT_SIM_NEVER) // a trace's stays stand
+    if (stay_s >= 0 && stay_s < 1e9 && m->leave_us[i] == WEFT_SIM_NEVER) // keep a trace's stays
       m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay_s * 1e6);
     if (p->failure_us < m->leave_us[i] && weft_sim_is_failing(m, i))
       m->leave_us[i] = p->failure_us;
@@ -254,7 +254,7 @@ static void draw_departures(weft_sim_model *m) {
 
 static weft_status gather_isps(weft_sim_model *m) {
   const uint32_t peers = m->parameters->peers + 1, isps = m->parameters->isps;
-  uint32_t *end = calloc((size_t)isps + 1, sizeof *end); // of the provider before, first
+  uint32_t *end = calloc((size_t)isps + 1, sizeof *end); // at first shifted by one
   m->by_isp = malloc(peers * sizeof *m->by_isp);
   m->of_isp = calloc(isps, sizeof *m->of_isp);
   weft_status status = end && m->by_isp && m->of_isp ? WEFT_OK : WEFT_E_NOMEM;
@@ -308,7 +308,7 @@ void weft_sim_model_clear(weft_sim_model *m) {
 }
 
 uint32_t weft_sim_arrived(const weft_sim_model *m, int64_t now_us) {
-  uint32_t low = 1, high = m->parameters->peers + 1; // the first that comes later
+  uint32_t low = 1, high = m->parameters->peers + 1; // the first that arrives later
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     if (m->arrive_us[middle] <= now_us)
@@ -325,7 +325,7 @@ uint32_t weft_sim_find_peer(const weft_sim_model *m, uint32_t peer, int64_t now_
   const bool local = p->isps > 1 && weft_sim_unit(weft_sim_rng_next(rng)) < p->isp_local;
   const weft_sim_crowd *mates = local ? &m->of_isp[weft_sim_isp_of(m, peer)] : NULL;
   for (int attempt = 0; attempt < 64; attempt++) {
-    // Half of the time for its own provider's: there may be none but itself.
+    // The first half of the attempts is for the peer's own provider, where it may be the only peer.
     const weft_sim_crowd *crowd = local && attempt < 32 ? mates : &m->all;
     const uint32_t other = weft_sim_crowd_draw(crowd, now_us, rng);
     if (other != WEFT_SIM_NOBODY_CAME && other != peer && m->leave_us[other] > now_us)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from parameters and seed alone, the same on every rank: who has which access, how
-// far apart two peers are, when each comes and goes; and links.
+// What follows from parameters and seed alone, and so is the same on every rank: the access of each
+// peer, the delays between peers, arrivals and departures. Also links.
 #ifndef WEFT_SIM_MODEL_H
 #define WEFT_SIM_MODEL_H
 
@@ -9,62 +9,64 @@
 #include "sim/rng.h"
 #include "weft/status.h"
 
-// A link that sends one datagram after the other.
+// A link, which sends one datagram after the other.
 typedef struct weft_sim_link {
-  int64_t free_us; // when it has sent all it was given
-  uint64_t rest;   // bits * 1e6 modulo the rate: what free_us does not hold
+  int64_t free_us; // when everything it was given has left
+  uint64_t rest;   // bits * 1e6 modulo the rate: the remainder of free_us
 } weft_sim_link;
 
-#define WEFT_SIM_TOGETHER_US 200000 // within which those come who come together
+#define WEFT_SIM_TOGETHER_US 200000 // peers that come together arrive within this time
 
-// So long after now; WEFT_SIM_NEVER where times do not reach as far.
+// Returns now + wait, or WEFT_SIM_NEVER if that does not fit.
 static inline int64_t weft_sim_after(int64_t now_us, double wait_us) {
   return wait_us < 9e18 - (double)now_us ? now_us + (int64_t)wait_us : WEFT_SIM_NEVER;
 }
 
-// When the last of these bytes has passed.
+// Sends bytes and returns when the last of them has passed.
 int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t bytes, int64_t now_us);
-// The same where the queue is bounded; < 0: more than queue_us waits already, and they are dropped.
+// The same with a bounded queue. Returns < 0 if more than queue_us is waiting: the bytes are
+// dropped.
 int64_t weft_sim_link_queue(weft_sim_link *link, uint64_t bits_per_s, int64_t queue_us,
                             size_t bytes, int64_t now_us);
 
-// Losses in runs (Gilbert and Elliott): in the bad state everything is lost. The state's share of
-// packets is `loss`, a stay in it lasts `burst` packets; burst <= 1: independent losses.
+// Draws whether a packet is lost, in runs after Gilbert and Elliott: in the bad state everything is
+// lost. A share `loss` of packets falls into that state, and a stay in it lasts `burst` packets on
+// average; burst <= 1: losses are independent.
 bool weft_sim_loses(double loss, double burst, bool *bad, weft_sim_rng *rng);
 
-// Peer 0 is the source: its own uplink and delay (class 0's where none is given), no losses of its
-// own, a downlink without limit.
+// Peer 0 is the source. It has its own uplink and delay (class 0's if none is given), no losses of
+// its own, and a downlink without limit.
 typedef struct weft_sim_model {
   const weft_sim_parameters *parameters;
   double share_sum;
-  int64_t *arrive_us, *leave_us; // (peers + 1); arrivals never fall
+  int64_t *arrive_us, *leave_us; // (peers + 1); arrivals ascend
   int64_t window_us;             // the least delay
-  size_t trace_line;             // which is wrong; 0: none, or there is no arrival at all
-  // Whom a tracker knows: all, and each provider's where it prefers these.
+  size_t trace_line;             // the wrong line of a trace; 0: none, or it has no arrival
+  // The peers that a tracker knows: all, and by provider if it prefers the asker's own.
   weft_sim_crowd all, *of_isp; // (isps)
-  uint32_t *by_isp;            // (peers + 1) the peers of one provider after those of another
+  uint32_t *by_isp;            // (peers + 1) sorted by provider
 } weft_sim_model;
 
-// Errors: WEFT_E_NOMEM, WEFT_E_IO (trace file), in it WEFT_E_MALFORMED and WEFT_E_BUFFER (more
-// arrivals than peers): trace_line.
+// Errors: WEFT_E_NOMEM, WEFT_E_IO (trace file); WEFT_E_MALFORMED and WEFT_E_BUFFER (more arrivals
+// than peers) concern the line trace_line of the trace.
 weft_status weft_sim_model_init(weft_sim_model *model, const weft_sim_parameters *parameters);
 void weft_sim_model_clear(weft_sim_model *model);
 
 size_t weft_sim_class_of(const weft_sim_model *model, uint32_t peer);
 uint32_t weft_sim_isp_of(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_behind_nat(const weft_sim_model *model, uint32_t peer);
-// One that gives every path another port, so that it cannot be called through.
+// Whether its NAT is symmetric: it maps every path to another port, so callers cannot get through.
 bool weft_sim_symmetric_nat(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_free_rider(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_polluter(const weft_sim_model *model, uint32_t peer);
 int64_t weft_sim_delay_us(const weft_sim_model *model, uint32_t a, uint32_t b);
-// Where it is, in the unit square.
+// Returns the peer's place in the unit square.
 void weft_sim_place_of(const weft_sim_model *model, uint32_t peer, double *x, double *y);
-// One of the many that fail at once, if it has not left by then.
+// Whether it is one of those that fail at once, unless it left before.
 bool weft_sim_is_failing(const weft_sim_model *model, uint32_t peer);
-// Peers that came at or before now, the source not counted.
+// Returns the number of peers that have arrived by now, not counting the source.
 uint32_t weft_sim_arrived(const weft_sim_model *model, int64_t now_us);
-// Somebody whom `peer` can connect to and who is there now; `peer` itself: nobody was found.
+// Draws another peer that is present now; returns `peer` if it finds none.
 uint32_t weft_sim_find_peer(const weft_sim_model *model, uint32_t peer, int64_t now_us,
                             weft_sim_rng *rng);
 

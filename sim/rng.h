@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator's chance: a generator of 8 bytes per peer (SplitMix64), and draws that follow from
-// numbers alone, so that any rank can make them.
+// The simulator's random numbers: a generator with 8 bytes of state per peer (SplitMix64), and
+// draws that depend on a few numbers only, so that every rank can compute them.
 #ifndef WEFT_SIM_RNG_H
 #define WEFT_SIM_RNG_H
 
@@ -35,14 +35,14 @@ static inline uint64_t weft_sim_rng_below(weft_sim_rng *rng, uint64_t bound) {
 // In [0, 1).
 static inline double weft_sim_unit(uint64_t x) { return (double)(x >> 11) * 0x1p-53; }
 
-// The draw that belongs to (seed, purpose, a, b).
+// The draw for (seed, purpose, a, b), a pure function of these.
 static inline uint64_t weft_sim_draw(uint64_t seed, uint64_t purpose, uint64_t a, uint64_t b) {
   uint64_t x = weft_sim_mix(seed + UINT64_C(0x9E3779B97F4A7C15) * (purpose + 1));
   x = weft_sim_mix(x + UINT64_C(0x9E3779B97F4A7C15) * (a + 1));
   return weft_sim_mix(x + UINT64_C(0x9E3779B97F4A7C15) * (b + 1));
 }
 
-// The engine's table for it; `rng` must stay where it is.
+// Returns the engine's table for `rng`, which must not move while it is in use.
 weft_rng weft_sim_rng_table(weft_sim_rng *rng);
 
 #endif

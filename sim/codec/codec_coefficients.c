@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec of coefficient vectors: what RLNC would do to the payloads is done to the vectors
-// alone, so ranks are exact. A segment is its subspace's basis in reduced row echelon form:
-// reducing a burst is then one product with the basis, and a second one keeps the form. A token is
-// `count` vectors of n bytes, and before them one byte: whether they are polluted.
+// The codec of coefficient vectors: it does to the vectors alone what RLNC would do to the
+// payloads, so ranks are exact. A segment is a basis of the received subspace in reduced row
+// echelon form: one product with the basis reduces a burst, a second one restores the form. A token
+// is one byte (whether its vectors are polluted) followed by `count` vectors of n bytes.
 #include <string.h>
 
 #include "kernels/gf256.h"
@@ -14,7 +14,7 @@ typedef struct segment {
   uint32_t made;
   const weft_rng *rng;
   uint16_t *pivot; // (rank) column of row i's leading one, where all other rows have zero
-  uint8_t *basis;  // (rank, n); NULL: everything
+  uint8_t *basis;  // (rank, n); NULL: rank n, or the source
 } segment;
 
 static void free_basis(weft_sim_codec *c, segment *s) {
@@ -84,7 +84,7 @@ static void multiply(const weft_sim_codec *c, size_t m, size_t k, size_t n, cons
                           .x = {.base = x, .stride = n},
                           .y = {.base = y, .stride = n},
                           .accumulate = accumulate};
-  (void)c->row->gemm(c->row, &c->exec, &gemm, 1); // host rows fail for prepared operands only
+  (void)c->row->gemm(c->row, &c->exec, &gemm, 1); // host rows fail only for prepared operands
 }
 
 static weft_status make_token(void *user, void *opened, size_t count, void *out, size_t *bytes) {
@@ -104,15 +104,15 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
   }
   s->rng->fill(s->rng->user, vectors, count * n);
   for (size_t i = 0; i < count && s->held.source; i++)
-    if (s->made++ < n) { // each block once as it is
+    if (s->made++ < n) { // each block once, uncoded
       memset(vectors + i * n, 0, n);
       vectors[i * n + s->made - 1] = 1;
     }
   return WEFT_OK;
 }
 
-// Eliminates among `count` vectors that the basis has been taken out of. What is left of them, in
-// the form of the basis, comes first; returns how many. pivots[i] is row i's.
+// Eliminates among `count` vectors already reduced by the basis. Moves the innovative rows, in the
+// basis's form, to the front and returns their number; pivots[i] is the pivot of row i.
 static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_t n,
                         uint16_t *pivots) {
   size_t kept = 0;
@@ -141,7 +141,7 @@ static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_
   return kept;
 }
 
-// a(count, count), inverted in place without exchanging rows; false: a pivot was zero.
+// Inverts a(count, count) in place, without row exchanges. Returns false if a pivot is zero.
 static bool invert(uint8_t *a, size_t count) {
   for (size_t k = 0; k < count; k++) {
     uint8_t *row = a + k * count;
@@ -164,9 +164,9 @@ static bool invert(uint8_t *a, size_t count) {
   return true;
 }
 
-// The same into `out` where, as nearly always with random vectors, each row's pivot is the first
-// column that rows before it leave: one inverse of these columns and one product. False: it is not
-// so, and nothing was written.
+// Does the same into `out` with one inverse and one product. This works when each row's pivot is
+// the next column that is not zero in all rows, as nearly always with random vectors. Otherwise
+// returns false and writes nothing.
 static bool eliminate_at_once(const weft_sim_codec *c, const uint8_t *v, size_t count, size_t n,
                               uint16_t *pivots, uint8_t *out) {
   uint8_t any[WEFT_MAX_BLOCKS], square[WEFT_SIM_TOKEN_PACKETS * WEFT_SIM_TOKEN_PACKETS];
@@ -206,7 +206,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
     for (size_t j = 0; j < r; j++)
       factors[i * r + j] = v[i * n + s->pivot[j]];
   multiply(c, count, r, n, factors, s->basis, v, true);
-  uint8_t *rows = s->basis + r * n; // where they will stand
+  uint8_t *rows = s->basis + r * n; // where the new rows will stand
   size_t kept = count;
   if (count > n - r || !eliminate_at_once(c, v, count, n, pivots, rows)) {
     kept = eliminate(c, v, count, n, pivots);
@@ -222,7 +222,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   s->held.rank = (uint16_t)(r + kept);
   s->held.polluted = s->held.polluted || *(const uint8_t *)bytes;
   *innovative = kept;
-  if (s->held.rank == n) // any vector is one of its own now
+  if (s->held.rank == n) // the span is now everything: make_token draws random vectors
     free_basis(c, s);
   return WEFT_OK;
 }

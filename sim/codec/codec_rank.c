@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistical codec. Let A send to B, with ranks a and b. A packet of A's is a random vector of
-// A's subspace; of its directions, m = a - dim(A and B) are new to B, and it adds nothing with
-// probability 256^-m. What A and B have in common is at least
-//   - what came from A to B and from B to A, all of it counted when it was innovative, and
-//   - a + b - u, where u packets of the source span everything that either can hold.
-// The larger of the two bounds the news from above. From below it is bounded by what would be news
-// without coding: each innovative packet brings one block's name, which the sender hands out in
-// turn, of those that it has and the receiver lacks. The truth lies between, and so does what is
-// taken for it: nearer to the upper bound the more neighbours there are, since less of what two of
-// them hold came through the same third ones.
+// The statistical codec. Let A send to B, with ranks a and b. A packet from A is a random vector of
+// A's subspace. m = a - dim(A intersect B) of its directions are new to B, and it is dependent with
+// probability 256^-m. The dimension that A and B share is at least
+//   - the number of innovative packets that went from A to B and from B to A, and
+//   - a + b - u, where u packets of the source span everything that A or B can hold.
+// The larger of these gives an upper bound of the news m. The lower bound is the news without
+// coding: each innovative packet brings the name of one block that the sender has and the receiver
+// lacks; the sender hands its names out in turn. The codec takes a value between the two bounds,
+// nearer to the upper one the more neighbours there are, because then less of what two of them hold
+// came through the same third peers.
 #include <string.h>
 
 #include "sim/codec/codecs.h"
 #include "sim/rng.h"
 
 enum { WORDS = 4, BITS = 64 * WORDS };
-// How far between, in parts of WHOLE: 0.94 - 2.2 / neighbours; found on the whole swarms that
-// docs/sim/rank.md names, and tested on others.
+// The position between the bounds, in parts of WHOLE: 0.94 - 2.2 / neighbours. It was fitted to the
+// whole swarms that docs/sim/rank.md names, and tested on others.
 enum { WHOLE = 64, UPWARD_MOST = 60, UPWARD_LEAST = 16, MISSED = 141 };
 
 typedef struct token {
   uint16_t count, rank;
-  uint16_t shared; // innovative at the sender, from this receiver
+  uint16_t shared; // packets from this receiver that were innovative at the sender
   bool source, polluted;
   uint32_t first; // source: number of the burst's first packet
-  uint64_t left;  // which of the burst's packets are left
+  uint64_t left;  // bit i: packet i of the burst has not been lost
   uint64_t support[WORDS];
-  uint64_t names[WORDS]; // not of the source's
+  uint64_t names[WORDS]; // block names; unused in tokens of the source
   uint32_t turn;         // the name to begin with
 } token;
 
@@ -34,13 +34,14 @@ typedef struct segment {
   weft_sim_held held; // first
   uint32_t made;      // packets, at the source
   const weft_rng *rng;
-  uint64_t support[WORDS]; // the source's packets that went into this
-  uint64_t names[WORDS];   // (rank) of blocks; where n <= BITS
+  uint64_t support[WORDS]; // the source's packets that this segment is made of
+  uint64_t names[WORDS];   // (rank) names of blocks; only for n <= BITS
   uint32_t turn;
-  uint8_t from[]; // (neighbours, given_bytes) innovative packets
+  uint8_t from[]; // (neighbours, given_bytes) innovative packets from each
 } segment;
 
-// A count before the last packet of a stream with this n: that of large swarms fits into a byte.
+// Bytes of a count of innovative packets from one neighbour. One byte suffices for n = 256: the
+// count saturates only with the segment's last packet, when it no longer matters.
 static size_t given_bytes(const weft_sim_codec *c) { return c->blocks > UINT8_MAX + 1u ? 2 : 1; }
 
 static size_t segment_bytes(const weft_sim_codec *c) {
@@ -95,7 +96,7 @@ static void close_segment(void *user, void *opened) {
     weft_sim_arena_give(c->arena, opened);
 }
 
-// A bit stands for this many packets of the source.
+// How many of the source's packets one bit stands for.
 static size_t packets_per_bit(size_t blocks) { return (blocks + BITS - 1) / BITS; }
 
 static void support_of_source(token *t, size_t blocks) {
@@ -133,7 +134,7 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
   return WEFT_OK;
 }
 
-// Directions of the sender's that the receiver lacks, at most.
+// Returns the upper bound of the news: directions of the sender's that the receiver may lack.
 static size_t news_at_most(const segment *s, const token *t, size_t given) {
   const size_t lacks = (size_t)(s->held.blocks - s->held.rank);
   if (t->source || t->rank >= s->held.blocks)
@@ -156,7 +157,7 @@ static size_t upward(size_t neighbours) {
   return missed + UPWARD_LEAST < UPWARD_MOST ? UPWARD_MOST - missed : UPWARD_LEAST;
 }
 
-// Between that and what it would be without coding.
+// Interpolates between the upper bound and the news without coding.
 static size_t news(const weft_sim_codec *c, const segment *s, const token *t, size_t given) {
   const size_t most = news_at_most(s, t, given);
   if (t->source || t->rank >= s->held.blocks || s->held.blocks > BITS)
@@ -167,12 +168,12 @@ static size_t news(const weft_sim_codec *c, const segment *s, const token *t, si
   if (least >= most)
     return most;
   const size_t parts = (most - least) * upward(c->neighbours);
-  const bool up = weft_rng_u64(s->rng) >> 58 < parts % WHOLE; // right on the mean
+  const bool up = weft_rng_u64(s->rng) >> 58 < parts % WHOLE; // right on average
   return least + parts / WHOLE + up;
 }
 
-// The first of the sender's names from its turn on that the receiver lacks; where there is none, of
-// those that either may have, or of all.
+// Takes the first of the sender's names, from its turn on, that the receiver lacks; failing that,
+// one of those that either may have, or of all.
 static void take_name(segment *s, token *t) {
   for (unsigned choice = 0; choice < 3; choice++)
     for (size_t i = 0; i <= WORDS; i++) {
@@ -191,7 +192,7 @@ static void take_name(segment *s, token *t) {
     }
 }
 
-// Whether a random vector lies in the part that is no news: with probability 256^-news.
+// Whether a random vector lies in the part that is known already: with probability 256^-fresh.
 static bool adds_nothing(const segment *s, size_t fresh) {
   if (fresh == 0)
     return true;
@@ -211,7 +212,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   memcpy(&t, bytes, sizeof t);
   uint16_t given = given_by(c, s, c->from);
   size_t fresh = news(c, s, &t, given);
-  // Blocks as they are never lie in the span of other blocks.
+  // Uncoded blocks are never in the span of other blocks.
   if (t.source)
     memcpy(t.names, t.support, sizeof t.names);
   const bool blocks_only = t.source && s->held.rank == given;
@@ -259,7 +260,7 @@ void weft_sim_rank_address(const weft_sim_codec *codec, void *bytes, size_t to) 
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *bytes, size_t count, uint64_t lost) {
   token t;
   memcpy(&t, bytes, sizeof t);
-  uint64_t left = t.left; // of which `lost` tells in order, as some may have been lost before
+  uint64_t left = t.left; // `lost` refers to these in order: some packets may have been lost before
   for (size_t i = 0; i < count; i++, left &= left - 1)
     if (lost >> i & 1)
       t.left &= ~(left & -left);

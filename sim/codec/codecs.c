@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the codecs without payload share: their making, and what the network does to tokens.
+// What the codecs without payload share: setup, and what the network does to tokens.
 #include "sim/codec/codecs.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ weft_status weft_sim_codec_init(weft_sim_codec *codec) {
   WEFT_TRY(weft_backend_select(&machine, WEFT_MEM_HOST, NULL, &codec->row));
   codec->allocator = weft_sim_arena_allocator(codec->arena);
   codec->exec = (weft_exec){.allocator = &codec->allocator};
-  // Vectors of a burst, and their factors or those of the whole basis.
+  // The vectors of a burst, and the factors of those or of the whole basis.
   codec->work = weft_sim_arena_take(codec->arena, 2 * codec->batch * n, sizeof(void *));
   return codec->work ? WEFT_OK : WEFT_E_NOMEM;
 }
@@ -78,7 +78,8 @@ static weft_status held_checksum(void *user, void *opened, uint64_t seed, uint8_
   return WEFT_OK;
 }
 
-// Bytes of a packet as the RLNC codec would send it: vectors between peers, seeds from the source.
+// Returns the bytes of a packet as the RLNC codec would send it: vectors between peers, seeds from
+// the source.
 static size_t packet_bytes(void *user, const weft_segment_id *id, bool at_source) {
   (void)user;
   return weft_packet_session_bytes(id, at_source ? WEFT_PACKET_DENSE : WEFT_PACKET_VECTOR);

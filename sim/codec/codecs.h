@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs without payload for the peer's engine. A burst crosses the network as one token.
+// Codecs without payload for the peer's engine. A token stands for a burst of packets on its way
+// through the network.
 //
-// `coefficients` keeps the coefficient vectors and computes ranks exactly. `rank` keeps numbers:
-// how many directions a peer has, which of the source's packets they can be made of, and how many
-// came from each neighbour; whether a packet is innovative follows from these (docs/sim.md says
-// how, docs/sim/rank.md what it is wrong by). One codec serves the engines of one thread.
+// `coefficients` keeps the coefficient vectors and computes exact ranks. `rank` keeps numbers: how
+// many directions a peer has, which of the source's packets they come from, and how many innovative
+// packets came from each neighbour. From these it draws whether a packet is innovative (docs/sim.md
+// says how, docs/sim/rank.md how accurate that is). One codec serves the engines of one thread.
 #ifndef WEFT_SIM_CODEC_CODECS_H
 #define WEFT_SIM_CODEC_CODECS_H
 
@@ -16,7 +17,7 @@
 #include "sim/core/arena.h"
 #include "weft/peer_codec.h"
 
-#define WEFT_SIM_TOKEN_PACKETS 64u // in a token at most
+#define WEFT_SIM_TOKEN_PACKETS 64u // in a token, at most
 
 typedef enum weft_sim_fidelity {
   WEFT_SIM_BYTES,        // the peer's own codec, real payloads
@@ -26,13 +27,13 @@ typedef enum weft_sim_fidelity {
 
 typedef struct weft_sim_codec {
   weft_sim_fidelity fidelity; // RANK or COEFFICIENTS
-  weft_sim_arena *arena;      // its segments
+  weft_sim_arena *arena;      // that segments are allocated from
   uint32_t blocks;            // n of the stream
-  size_t batch;               // packets in a token at most
-  size_t neighbours;          // of one engine at most
-  bool pollutes;              // what it makes is no combination of the stream
-  bool coded_only;            // the source sends no block as it is
-  size_t from;                // set before input: the engine's number of the sender
+  size_t batch;               // packets in a token, at most
+  size_t neighbours;          // of one engine, at most
+  bool pollutes;              // makes tokens that are not combinations of the stream
+  bool coded_only;            // the source sends no uncoded blocks
+  size_t from;                // set before input: the engine's number for the sender
   // The segment that the last token was made from.
   const void *made;
   // `coefficients` only.
@@ -42,37 +43,37 @@ typedef struct weft_sim_codec {
   uint8_t *work;
 } weft_sim_codec;
 
-// Sets what the fields above do not: call it once they are set. Errors: WEFT_E_ARGUMENT (batch,
-// blocks), WEFT_E_NOMEM.
+// Initializes the other fields from the ones above, which the caller has set. Errors:
+// WEFT_E_ARGUMENT (batch, blocks), WEFT_E_NOMEM.
 weft_status weft_sim_codec_init(weft_sim_codec *codec);
 void weft_sim_codec_clear(weft_sim_codec *codec);
-// `codec` must stay where it is.
+// Returns the codec's table; `codec` must not move while it is in use.
 weft_codec weft_sim_codec_table(weft_sim_codec *codec);
 
-// What the network does to a token. `to`: the sender's number of the receiver; `token` is a copy of
-// the burst that codec->made tells about.
+// Addresses `token`, a copy of the token that codec->made produced last, to one receiver. `to` is
+// the sender's number for the receiver.
 void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to);
-// Takes out packet i for each set bit of `lost`; returns the new length.
+// Removes packet i for each set bit of `lost`; returns the new length.
 size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
                            uint64_t lost);
 
-// What a segment without payload has, whichever it is; both kinds begin with it.
+// What every segment without payload has; both kinds of segment begin with it.
 typedef struct weft_sim_held {
   uint16_t blocks, rank;
   bool source;
-  bool polluted; // its digest is another one then
+  bool polluted; // it then has a different digest
 } weft_sim_held;
 
-// Number of the source's first packet; the first n are the blocks as they are.
+// Returns the number of the source's first packet; packets 0 to n - 1 are the uncoded blocks.
 static inline uint32_t weft_sim_first_packet(const weft_sim_codec *codec,
                                              const weft_segment_id *id) {
   return codec->coded_only ? id->blocks : 0;
 }
 
-// The part of a codec's table that such segments share.
+// Returns the part of the codec's table that both kinds of segment share.
 weft_codec weft_sim_held_table(weft_sim_codec *codec);
 
-// The files' own.
+// Defined by each kind's own file.
 void weft_sim_rank_address(const weft_sim_codec *codec, void *token, size_t to);
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *token, size_t count, uint64_t lost);
 weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec);

@@ -19,8 +19,8 @@ enum {
   PIECE_MAX = 1 << 16
 };
 
-// Regions are found from any address in them. A piece too large for a page has mappings of its own,
-// which start with the same head.
+// A region is found from any address in its first 2 MiB by rounding down. A piece too large for a
+// page has its own mapping, which starts with the same head.
 typedef struct region {
   struct region *next, *prior;
   size_t bytes; // of the mapping
@@ -35,14 +35,14 @@ typedef struct piece {
 typedef struct size_class {
   size_t bytes;
   piece *spare;
-  uint8_t *fresh, *end; // what is left of the page in use
+  uint8_t *fresh, *end; // the unused rest of the current page
 } size_class;
 
 struct weft_sim_arena {
   region *regions;
   size_class classes[CLASSES];
   size_t class_count;
-  region *cut; // the region that pages come from
+  region *cut; // the region that new pages come from
   size_t next_page;
   uint64_t bytes;
 };
@@ -51,7 +51,7 @@ weft_sim_arena *weft_sim_arena_new(void) {
   weft_sim_arena *a = calloc(1, sizeof *a);
   if (!a)
     return NULL;
-  // Steps of 64 up to 1,024 bytes, then sixteen classes for each doubling: at most 1/16 is lost.
+  // Steps of 64 up to 1,024 bytes, then sixteen classes per doubling: at most 1/16 is wasted.
   for (size_t bytes = STEP; bytes <= PIECE_MAX && a->class_count < CLASSES;) {
     a->classes[a->class_count++].bytes = bytes;
     size_t step = STEP;
@@ -74,7 +74,7 @@ void weft_sim_arena_free(weft_sim_arena *arena) {
 }
 
 static region *map_region(weft_sim_arena *a, size_t bytes) {
-  // Twice over, then trimmed: the address must be a multiple of REGION_BYTES.
+  // Map REGION_BYTES more, then trim: the address must be a multiple of REGION_BYTES.
   const size_t asked = bytes + REGION_BYTES;
   uint8_t *raw =
       mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -86,7 +86,7 @@ static region *map_region(weft_sim_arena *a, size_t bytes) {
   if (asked - skip > bytes)
     munmap(raw + skip + bytes, asked - skip - bytes);
 #ifdef MADV_HUGEPAGE
-  (void)madvise(raw + skip, bytes, MADV_HUGEPAGE); // only buys speed
+  (void)madvise(raw + skip, bytes, MADV_HUGEPAGE); // for speed only
 #endif
   region *r = (region *)(void *)(raw + skip);
   r->bytes = bytes;

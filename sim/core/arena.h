@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory for a million small things of few sizes: size classes in big blocks that the system
-// may back with huge pages, no header per piece. One arena belongs to one thread at a time.
+// An allocator for millions of small objects of few sizes: size classes in big blocks that the
+// system may back with huge pages, without a header per piece. Only one thread may use an arena at
+// a time.
 #ifndef WEFT_SIM_CORE_ARENA_H
 #define WEFT_SIM_CORE_ARENA_H
 
@@ -12,10 +13,10 @@
 typedef struct weft_sim_arena weft_sim_arena;
 
 weft_sim_arena *weft_sim_arena_new(void);        // NULL: no memory
-void weft_sim_arena_free(weft_sim_arena *arena); // all that was taken from it; accepts NULL
+void weft_sim_arena_free(weft_sim_arena *arena); // frees all pieces as well; accepts NULL
 void *weft_sim_arena_take(weft_sim_arena *arena, size_t bytes, size_t align); // NULL: no memory
 void weft_sim_arena_give(weft_sim_arena *arena, void *memory);
-uint64_t weft_sim_arena_bytes(const weft_sim_arena *arena); // asked of the system
+uint64_t weft_sim_arena_bytes(const weft_sim_arena *arena); // obtained from the system
 weft_allocator weft_sim_arena_allocator(weft_sim_arena *arena);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows one after the other, each worked through by all lanes at once, and what lanes and ranks
-// hand each other between them.
+// Runs one window after another, each on all lanes at once, and exchanges the messages of lanes and
+// ranks in between.
 #define _POSIX_C_SOURCE 200809L
 #include "sim/core/core.h"
 
@@ -10,8 +10,8 @@
 #include "kernels/pool.h"
 #include "sim/core/lane.h"
 
-// What a rank sends another: whether it failed, what the window cost it and the meeting before, and
-// for every lane there the bytes for it.
+// The head of a parcel, which is everything one rank sends another after a window: whether the rank
+// failed, what the window and the exchange before cost it, and the bytes for each lane there.
 typedef struct parcel_head {
   uint64_t status;
   uint64_t longest_ns, packed_ns, met_ns;
@@ -26,7 +26,7 @@ struct weft_sim_core {
   int64_t window;
   size_t parity;
   weft_sim_effort effort;
-  uint64_t met_ns; // what this rank's last meeting took
+  uint64_t met_ns; // duration of this rank's last exchange
   // Parcels, by rank.
   uint8_t **parcels;
   size_t *parcel_bytes, *parcel_capacity, *in_bytes;
@@ -128,7 +128,7 @@ uint64_t weft_sim_core_under_way(const weft_sim_core *core) {
     const weft_sim_lane *lane = &core->lanes[i];
     for (size_t b = 0; b < WEFT_SIM_RING; b++)
       count += lane->ring[b].messages.count;
-    for (size_t to = 0; to < core->total; to++) // those before these have been read
+    for (size_t to = 0; to < core->total; to++) // the letters of the other parity have been read
       count += lane->letters[core->parity ^ 1][to].count;
   }
   return count;
@@ -150,7 +150,7 @@ static uint64_t thread_ns(const weft_sim_core *core) {
   return core->options.thread_ns ? core->options.thread_ns() : 0;
 }
 
-// What other lanes sent during the window before.
+// Takes what other lanes sent during the previous window.
 static void take_letters(weft_sim_core *core, weft_sim_lane *lane) {
   const size_t before = core->parity ^ 1;
   for (size_t i = 0; i < core->options.threads; i++)
@@ -175,7 +175,7 @@ static void work(void *user, size_t index) {
   lane->window = core->window;
   lane->parity = core->parity;
   take_letters(core, lane);
-  // Letters of the window before the last one have been read by everybody.
+  // The letters of the window before the last have been read by all lanes.
   for (size_t i = 0; i < core->total; i++)
     weft_sim_log_clear(&lane->letters[core->parity][i], &lane->pool);
   if (lane->status == WEFT_OK)
@@ -217,7 +217,8 @@ static weft_status pack(weft_sim_core *core, size_t rank, weft_status status) {
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// A failure of any rank, and keep_on's no, end the run on all of them.
+// Exchanges parcels with all ranks. A failure of any rank, or a false from keep_on, ends the run on
+// all of them.
 static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_status status) {
   weft_sim_transport *t = core->options.transport;
   const uint64_t start_ns = thread_ns(core);
@@ -245,7 +246,7 @@ static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_sta
       status = (weft_status)head->status;
     longest_all_ns = larger(longest_all_ns, head->longest_ns);
     packed_all_ns = larger(packed_all_ns, head->packed_ns);
-    // Ranks that came first waited, perhaps in turns of a loop; whoever came last did not.
+    // Ranks that arrived early waited, perhaps in a busy loop; the one that arrived last did not.
     met_all_ns = head->met_ns < met_all_ns ? head->met_ns : met_all_ns;
   }
   core->effort.longest_ns += longest_all_ns;
@@ -254,7 +255,7 @@ static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_sta
   return status;
 }
 
-// What the window cost this rank; its longest lane.
+// Adds up what the window cost this rank; returns the time of its longest lane.
 static uint64_t count_effort(weft_sim_core *core) {
   uint64_t longest_ns = 0;
   for (size_t i = 0; i < core->options.threads; i++) {

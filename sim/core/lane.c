@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane's buckets, and the order in which a window's events are worked through.
+// A lane's buckets, and the order in which the events of a window are processed.
 #include "sim/core/lane.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 enum {
   DIGIT_BITS = 11,
   DIGITS = 1 << DIGIT_BITS,
-  SMALL = 48, // entries up to which insertion is quicker than counting
+  SMALL = 48, // up to this many entries insertion sort is faster than counting sort
   STEPS = 4   // of a prefetch
 };
 // How many entries each step runs ahead.
@@ -46,13 +46,13 @@ static void fail(weft_sim_lane *lane, weft_status status) {
     lane->status = status;
 }
 
-// The bucket for a time; NULL: that window is over.
+// Returns the bucket for a time; NULL: that window is over.
 static weft_sim_bucket *bucket_of(weft_sim_lane *lane, int64_t time_us) {
   int64_t window = time_us / lane->window_us;
   if (window < lane->window + lane->in_turn)
     return NULL;
   if (window >= lane->window + WEFT_SIM_RING)
-    window = lane->window + WEFT_SIM_RING - 1; // and from there once more
+    window = lane->window + WEFT_SIM_RING - 1; // and is sorted in again from there
   return &lane->ring[window % WEFT_SIM_RING];
 }
 
@@ -142,7 +142,7 @@ static size_t collect(weft_sim_lane *lane, const weft_sim_bucket *bucket) {
   return count;
 }
 
-// By actor; stable, so that what follows has little left to do.
+// Sorts by actor. The sort is stable, so order_run has little left to do.
 static void sort_by_actor(weft_sim_lane *lane, size_t count) {
   weft_sim_entry *from = lane->entries, *to = lane->spare;
   if (count <= SMALL) {
@@ -179,10 +179,11 @@ static bool before(const weft_sim_message *a, const weft_sim_message *b) {
     return a->time_us < b->time_us;
   if (a->source != b->source)
     return a->source < b->source;
-  return (int32_t)(a->sequence - b->sequence) < 0; // a source's numbers may wrap
+  return (int32_t)(a->sequence - b->sequence) < 0; // sequence numbers may wrap
 }
 
-// The messages of entries [first, last), all of one actor, in order; their number.
+// Puts the messages of entries [first, last), which belong to one actor, in order; returns their
+// number.
 static size_t order_run(weft_sim_lane *lane, size_t first, size_t last, int64_t end_us) {
   size_t count = 0;
   if (last - first > lane->run_capacity) {
@@ -199,7 +200,7 @@ static size_t order_run(weft_sim_lane *lane, size_t first, size_t last, int64_t 
     const weft_sim_message *m = lane->entries[i].message;
     if (!m)
       continue;
-    if (m->time_us >= end_us) { // waited in the ring's last window
+    if (m->time_us >= end_us) { // it waited in the ring's last window
       copy_to_bucket(lane, m);
       continue;
     }
@@ -222,7 +223,7 @@ static void prefetch(weft_sim_lane *lane, const weft_sim_core_options *o, size_t
         __builtin_prefetch((const char *)e->message + 64);
       }
       if (step < 2 && done[step] > 0 && e[-1].actor == e->actor)
-        continue; // its turn is the one before's
+        continue; // same turn as the entry before
       o->prefetch(o->user, lane->number, (uint32_t)(e->actor * lane->total + lane->index),
                   e->message, step);
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunked logs.
 #include "sim/core/log.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI as a transport: one exchange of sizes and one of parcels in each window.
+// MPI as a transport: in each window, one exchange of sizes and one of parcels.
 #define _POSIX_C_SOURCE 200809L
 #include "sim/mpi/transport_mpi.h"
 
@@ -13,19 +13,19 @@
 typedef struct state {
   int ranks, rank;
   uint64_t *send_bytes, *receive_bytes;
-  uint8_t **in; // (ranks) what came last
+  uint8_t **in; // (ranks) what each sent last
   size_t *capacity;
   MPI_Request *requests; // (2 * ranks)
 } state;
 
-enum { PIECE = 1 << 30 }; // counts are ints
+enum { PIECE = 1 << 30 }; // MPI's counts are ints
 
 static weft_status receive_room(state *s, int from) {
   const size_t bytes = (size_t)s->receive_bytes[from];
   if (bytes <= s->capacity[from])
     return WEFT_OK;
   free(s->in[from]);
-  // 64-bit numbers lie in it.
+  // malloc aligns it for the 64-bit numbers in a parcel.
   s->in[from] = malloc(bytes + bytes / 2);
   s->capacity[from] = s->in[from] ? bytes + bytes / 2 : 0;
   return s->in[from] ? WEFT_OK : WEFT_E_NOMEM;
@@ -77,7 +77,8 @@ static weft_status most(void *user, int64_t *values, size_t count) {
 
 static weft_status gather(void *user, const void *own, size_t bytes, void *all) {
   state *s = user;
-  // In pieces, each to its place: a rank's share may be larger than an int can count.
+  // In pieces, each straight to its place: a rank's share may have more bytes than an int can
+  // count.
   for (size_t at = 0; at < bytes; at += PIECE) {
     const int piece = (int)(bytes - at < PIECE ? bytes - at : PIECE);
     if (s->rank != 0) {

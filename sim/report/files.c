@@ -137,7 +137,7 @@ weft_status weft_sim_write_run_json(const weft_sim_report *report, const char *p
 
 // --- summary.csv
 
-enum { // of a name, and of a scheme's file
+enum { // bytes of a cell with a name, and with a scheme's file name
   CELL = 3 * WEFT_SIM_NAME + 3,
   FILE_CELL = 3 * sizeof((weft_sim_parameters){0}.policy_file) + 3
 };
@@ -160,7 +160,7 @@ const char *weft_sim_cell(const char *text, char *out, size_t room) {
   return out;
 }
 
-// As scenario files have it.
+// Returns a key's value as scenario files write it.
 static const char *value(const weft_sim_parameters *p, const char *key, char out[WEFT_SIM_TEXT]) {
   *out = '\0';
   for (size_t i = 0; i < weft_sim_key_count(); i++)
@@ -216,12 +216,12 @@ size_t weft_sim_whole_seconds(const weft_sim_result *r) {
 }
 
 double weft_sim_online(const weft_sim_result *r, size_t second) {
-  const int64_t left_us = r->end_us - (int64_t)second * 1000000; // of a run shorter than a second
+  const int64_t left_us = r->end_us - (int64_t)second * 1000000; // less than 1 s in a shorter run
   const int64_t us = left_us < 1000000 ? left_us : 1000000;
   return us > 0 ? (double)r->seconds[second].online_us / (double)us : 0;
 }
 
-// Seconds, or nothing where there is no such time.
+// Writes a time in seconds, or an empty cell if there is none.
 static void put_time(FILE *to, int64_t us) {
   if (us >= 0 && us != WEFT_SIM_NEVER)
     fprintf(to, ",%.6f", (double)us / 1e6);
@@ -327,7 +327,7 @@ weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder
   static const struct {
     const char *name;
     weft_status (*write)(const weft_sim_report *report, const char *path);
-    bool store; // also of a store
+    bool store; // a store has it, too
   } files[] = {{"peers.csv", weft_sim_write_peers_csv, false},
                {"series.csv", weft_sim_write_series_csv, true},
                {"trace.jsonl", weft_sim_write_trace_jsonl, false},

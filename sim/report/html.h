@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages, and what a run's shows of a server and of a store beside what it shows of every run.
+// HTML pages, and the extra data that a run's page shows for a server or a store.
 #ifndef WEFT_SIM_REPORT_HTML_H
 #define WEFT_SIM_REPORT_HTML_H
 
@@ -7,8 +7,8 @@
 
 enum { WEFT_SIM_POINTS = 1500, WEFT_SIM_STEPS = 200 }; // of a curve over time; of a distribution
 
-// A page of its own HTML and script and of `data`, which the script finds under `name`; what all
-// pages share is put around them.
+// A page's own HTML and script, and `data`, which the script finds under `name`. weft_sim_put_page
+// adds what all pages share.
 typedef struct weft_sim_page {
   const unsigned char *html, *js;
   const char *name;

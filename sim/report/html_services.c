@@ -4,8 +4,8 @@
 
 static void append(json_t *array, double value) { json_array_append_new(array, json_real(value)); }
 
-// The share of requests answered within each of WEFT_SIM_STEPS times, up to the time of all but a
-// thousandth of `values`, which are ascending.
+// Returns the shares of requests coded and answered within each of WEFT_SIM_STEPS times, up to the
+// 0.999 quantile of the answer times. Both lists of times are ascending.
 static json_t *distribution(const weft_sim_service *s) {
   const double *sets[2] = {s->codings_ms, s->answers_ms};
   const size_t counts[2] = {s->coding_count, s->answer_count};
@@ -63,7 +63,7 @@ json_t *weft_sim_store_json(const weft_sim_report *report) {
   json_t *hours = json_array(), *fields[FIELDS];
   for (size_t f = 0; f < FIELDS; f++)
     fields[f] = json_array();
-  // Of several hours the last one's counts, and the sum of what was moved.
+  // A point for several hours has the last hour's counts, and the sum of the bytes moved.
   for (size_t i = 0; i < service->hour_count; i += step) {
     uint64_t coded = 0, copied = 0;
     const weft_sim_hour *h = &service->hours[i];

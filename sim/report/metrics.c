@@ -15,7 +15,7 @@ double weft_sim_metric_of(const weft_sim_metrics *metrics, const char *name) {
 
 static double ratio(double a, double b) { return b > 0 ? a / b : (double)NAN; }
 
-// Figures of the audience, and what it watched (bulk: got).
+// Adds the audience's figures; *watched: the bytes it watched (bulk: received).
 static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, double segment_bytes,
                                double *watched) {
   static const char *const startup[] = {"startup_p50_s", "startup_p95_s", "startup_p99_s"};
@@ -64,8 +64,8 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, do
   return WEFT_OK;
 }
 
-// A run that was ended since nobody got on: how long the few took who were done, and what was sent
-// meanwhile, are no figures of such a swarm.
+// Keeps only the figures that mean something if a run was ended because nobody made progress. The
+// download times of the few peers that finished, and the traffic meanwhile, do not.
 static void keep_what_is_known(weft_sim_metrics *m) {
   static const char *const known[] = {"viewers", "viewers_at_once", "done", "no_progress",
                                       "wrong_bytes"};
@@ -88,7 +88,7 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   weft_sim_add_metric(m, "viewers_at_once", (double)t->online_most);
   double watched;
   WEFT_TRY(add_viewers(m, r, (double)o->blocks * k, &watched));
-  // What left the source, and what the audience watched of it.
+  // What left the source, compared with what the audience watched.
   const double source_bytes =
       (double)(s->sent_payload_bytes + s->sent_header_bytes + s->sent_control_bytes) +
       overhead * (double)(s->sent_packets + s->sent_control) + (double)t->source_handshake_bytes -
@@ -96,7 +96,7 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   weft_sim_add_metric(m, "source_bytes", source_bytes);
   weft_sim_add_metric(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
   weft_sim_add_metric(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);
-  // Where every byte went that left an uplink.
+  // What became of every byte that left an uplink.
   const double packets = (double)(s->sent_packets + p->sent_packets - t->unsent_packets);
   const double datagrams =
       (double)(s->sent_packets + p->sent_packets + s->sent_control + p->sent_control);

@@ -6,7 +6,7 @@
 #include "sim/figures.h"
 #include "sim/swarm/swarm.h"
 
-// WEFT_E_NOMEM.
+// Errors: WEFT_E_NOMEM.
 weft_status weft_sim_measure(const weft_sim_parameters *parameters, const weft_sim_result *result,
                              weft_sim_metrics *out);
 double weft_sim_metric_of(const weft_sim_metrics *metrics, const char *name); // NaN: none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no run can fulfil, said before it starts.
+// Refuses parameters that no run can fulfil, before it starts.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include "sim/scenario/keys.h"
 #include "sim/swarm/swarm.h"
 
-enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, when the fidelity is ours to choose
+enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, for fidelity = auto
 
-// What an engine of the run takes; 0: it can have no such options.
+// Returns the memory of one engine; 0: the engine does not accept these options.
 static double engine_bytes(const weft_sim_parameters *p) {
   weft_codec_rlnc rlnc = {0};
   weft_codec_blocks uncoded = {0};
@@ -50,7 +50,7 @@ static bool fits(const weft_sim_parameters *p, size_t ranks, double have,
   return false;
 }
 
-// A peer's region is its provider's number modulo the regions.
+// A peer's region is its provider's number modulo the number of regions.
 static const char *impossible_matrix(const weft_sim_parameters *p) {
   if (p->latency != WEFT_SIM_MATRIX)
     return NULL;
@@ -65,7 +65,7 @@ static double segment_us_of(const weft_sim_parameters *p) {
   return (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
 }
 
-// Virtual time has whole microseconds.
+// Virtual time counts whole microseconds.
 static const char *impossible_segment(const weft_sim_parameters *p) {
   return segment_us_of(p) < 1
              ? "a segment is shorter than 1 us (segment-blocks * block-bytes * 8 / rate)"
@@ -152,7 +152,8 @@ static bool holds_two_segments(const weft_sim_parameters *p, const char *key, in
   return false;
 }
 
-// Beside what the lag takes two more: the one that is played, and the one that the source makes.
+// The window must hold the lag and two more segments: the one being played and the one that the
+// source is making.
 static bool window_holds_lag(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   const double segment_us = segment_us_of(p), needed = ceil((double)p->lag_us / segment_us) + 2;
   if (p->window >= needed)
@@ -190,8 +191,8 @@ static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_T
   return true;
 }
 
-// After a packet that got through, one in `burst` times (1 - loss) / loss begins a run: more than
-// each cannot.
+// After a packet that got through, a run of losses begins with probability loss / (burst * (1 -
+// loss)), which cannot exceed 1.
 static bool losses_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   for (size_t i = 0; i < p->class_count; i++) {
     const weft_sim_class *class = &p->classes[i];
@@ -206,7 +207,7 @@ static bool losses_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TE
   return true;
 }
 
-// A slip of a known name would be a line like `plain` otherwise.
+// Otherwise a misspelled class name would silently get the values of `plain`.
 static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   const char *name = weft_sim_undescribed_class(p);
   if (!name)
@@ -225,7 +226,7 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
                   : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
                                                    : WEFT_SIM_RANK;
   if (p->kind != WEFT_SIM_SWARM || p->scheme == WEFT_SIM_RAREST)
-    p->fidelity = WEFT_SIM_BYTES; // blocks have no shorter form
+    p->fidelity = WEFT_SIM_BYTES; // only real bytes are simulated here
   p->fidelity_auto = false;
   const char *why = p->kind == WEFT_SIM_STORE    ? impossible_store(p)
                     : p->kind == WEFT_SIM_SERVER ? impossible_server(p)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of access: those that are known by name, and how a scenario changes them.
+// Kinds of access: the built-in ones, and how a scenario changes them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/scenario/keys.h"
 
-// Ordinary lines of each kind; docs/sim.md says where the figures come from.
+// Typical lines of each kind; docs/sim.md says where the figures come from.
 static const weft_sim_class known[] = {
     {.name = "dsl",
      .up_bits_per_s = 1000000,
@@ -73,9 +73,10 @@ static weft_sim_class *find(weft_sim_parameters *p, const char *name) {
   return NULL;
 }
 
-// "dsl:40 cable:30": a name that is not known takes what its own section says.
+// Parses "dsl:40 cable:30". A name that is not built in starts as `plain` and needs its own
+// section.
 bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
-  const double most = 1e9; // so that sums stay numbers
+  const double most = 1e9; // so that sums stay finite
   weft_sim_class made[WEFT_SIM_MAX_CLASSES];
   size_t count = 0;
   for (const char *at = value; *at;) {
@@ -159,7 +160,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
              value);
     return false;
   }
-  // Of packets some must come.
+  // A loss of 1 would let no packet through.
   const double least = is_rate ? 1000 : 0;
   const double most = is_rate                     ? 1e13
                       : is_time                   ? 10e6

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of keys in groups, as GLib reads them, and what it does not tell: on which line something
-// is wrong, and what is said twice.
+// Reads key files with GLib and adds what GLib does not report: the line of an error, and keys that
+// are set twice.
 #include "sim/scenario/key_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// Behind the byte order mark that some editors begin a text with.
+// Skips the byte order mark that some editors put first.
 static const char *behind_mark(const char *text) {
   return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
 }
@@ -34,14 +34,15 @@ int weft_sim_key_file_line(const char *text, const char *group, const char *key,
   return 0;
 }
 
-// A group's name has nothing behind it, not even a comment.
+// Whether a line ends with a group's name: nothing may follow it, not even a comment.
 static bool ends_group(const char *line, size_t length) {
   while (length > 0 && strchr(" \t\r", line[length - 1]))
     length--;
   return length > 0 && line[length - 1] == ']' && !memchr(line, '\r', length);
 }
 
-// The first line that is no key, group or comment; GLib says that there is one, and not where.
+// Returns the first line that is not a key, a group or a comment. GLib reports that there is one,
+// but not where.
 static int bad_line(const char *text) {
   int line = 1;
   bool grouped = false;
@@ -58,7 +59,7 @@ static int bad_line(const char *text) {
   return 0;
 }
 
-// Of a key that is given twice GLib takes the later value without a word.
+// Refuses a key that is set twice in a group; GLib silently takes the last value.
 static bool refuse_twice(GKeyFile *keys, const char *text, const char *file,
                          char error[WEFT_SIM_TEXT]) {
   gchar **groups = g_key_file_get_groups(keys, NULL);
@@ -82,10 +83,10 @@ GKeyFile *weft_sim_key_file(const char *text, const char *file, char error[WEFT_
   GKeyFile *keys = g_key_file_new();
   GError *wrong = NULL;
   text = behind_mark(text);
-  // Without translations a key of a name such as peers[de] would be left out without a word.
+  // Without this flag GLib would silently drop keys with names such as peers[de].
   if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &wrong)) {
     const int line = bad_line(text);
-    if (line > 0) // without what is there, which GLib tells: it may be a key that is nobody's
+    if (line > 0) // not quoting the line, as GLib's message does: it may hold a secret
       snprintf(error, WEFT_SIM_TEXT,
                "%.200s:%d: it is no [group], no name = value and no # comment", file, line);
     else

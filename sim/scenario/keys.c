@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of keys: what a scenario may set, and in which range (values.c reads and writes them).
+// The table of keys: what a scenario may set, and in which range (values.c parses and prints
+// values).
 #include <string.h>
 
 #include "sim/scenario/keys.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenario files, defaults, and what cannot be run.
+// Scenario files and defaults.
 #include <stdio.h>
 #include <string.h>
 
@@ -65,9 +65,10 @@ void weft_sim_defaults(weft_sim_parameters *out) {
   (void)weft_sim_known_class("plain", &out->classes[0]);
 }
 
-// --- What was meant by a word that there is not
+// --- Suggestions for unknown words
 
-// Letters to add, drop, change or swap with the next one, to make `b` of `a`. Names are short.
+// Returns how many letters to add, drop, change or swap with the next one turn `a` into `b`;
+// SIZE_MAX if a word is long.
 static size_t distance(const char *a, const char *b) {
   enum { LETTERS = 32 };
   size_t rows[3][LETTERS + 1] = {{0}};
@@ -89,7 +90,7 @@ static size_t distance(const char *a, const char *b) {
   return rows[la % 3][lb];
 }
 
-// Whether a slip or two make one of the other.
+// Whether a few typing errors turn one into the other.
 static bool near(const char *name, const char *known) {
   return distance(name, known) <= (strlen(known) + 2) / 4;
 }
@@ -111,7 +112,7 @@ static void tell_unknown_group(const char *file, int line, const char *group,
                     group);
   const char *before = "";
   for (size_t i = 0; i < weft_sim_key_count() && at < WEFT_SIM_TEXT; i++)
-    if (strcmp(weft_sim_key_at(i).group, before) != 0) { // keys of a group stand together
+    if (strcmp(weft_sim_key_at(i).group, before) != 0) { // a group's keys are adjacent
       before = weft_sim_key_at(i).group;
       at += snprintf(error + at, WEFT_SIM_TEXT - (size_t)at, " [%s]", before);
     }
@@ -161,7 +162,7 @@ bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const
     return false;
   gchar **groups = g_key_file_get_groups(keys, NULL);
   bool good = true;
-  // The classes before what is said of each.
+  // The list of classes first: groups [class NAME] refer to it.
   if (g_key_file_has_key(keys, "network", "classes", NULL)) {
     gchar *value = g_key_file_get_value(keys, "network", "classes", NULL);
     char why[WEFT_SIM_TEXT];
@@ -192,8 +193,8 @@ const char *weft_sim_shipped(size_t index, const char **about) {
   return weft_sim_shipped_files[index].name;
 }
 
-// What was meant by a name that is neither shipped nor a file: names that a slip or two make of it,
-// or that have it in them.
+// Reports that `name` is neither shipped nor a file, and suggests shipped names that are similar or
+// contain it.
 static void tell_unknown(const char *name, char error[WEFT_SIM_TEXT]) {
   GString *text = g_string_new("");
   for (size_t i = 0; i < weft_sim_shipped_count; i++) {
@@ -232,7 +233,7 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
     g_error_free(wrong);
     return false;
   }
-  if (!g_utf8_validate(text, (gssize)bytes, NULL)) { // else a terminal would be shown its bytes
+  if (!g_utf8_validate(text, (gssize)bytes, NULL)) { // its bytes must not reach a terminal
     snprintf(error, WEFT_SIM_TEXT, "%.200s: it is no text (UTF-8)", name);
     g_free(text);
     return false;

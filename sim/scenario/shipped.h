@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scenario files of sim/scenarios/ as the build put them into the program.
+// The scenario files of sim/scenarios/, embedded by the build.
 #ifndef WEFT_SIM_SCENARIO_SHIPPED_H
 #define WEFT_SIM_SCENARIO_SHIPPED_H
 

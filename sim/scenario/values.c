@@ -12,11 +12,11 @@
 
 // --- Numbers
 
-// A number and what is left behind it.
+// Parses a number; *rest: what follows it and any blanks.
 static bool number(const char *text, double *out, const char **rest) {
   char *end;
   *out = strtod(text, &end);
-  const bool any = end != text; // blanks alone are none
+  const bool any = end != text; // blanks alone are not a number
   while (*end == ' ')
     end++;
   *rest = end;
@@ -80,7 +80,7 @@ static void time_text(const key_row *row, int64_t us, char out[WEFT_SIM_TEXT]) {
 
 // --- Values in and out
 
-// Shares and probabilities may be told in percent.
+// Shares and probabilities may be given in percent.
 static bool is_share(const key_row *row) { return row->kind == KEY_REAL && row->max <= 1; }
 
 static void *field(weft_sim_parameters *p, const key_row *row) {
@@ -121,7 +121,7 @@ static bool is_symmetric(const weft_sim_parameters *p) {
   return true;
 }
 
-// "10 20; 20 10": as many rows as columns.
+// Parses "10 20; 20 10", which must be square.
 static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
   size_t row = 0, column = 0, width = 0;
   bool square = true;
@@ -230,7 +230,8 @@ static bool set_text(weft_sim_parameters *p, const key_row *row, const char *val
   return true;
 }
 
-// What has a slash is a file: so is there none by mistake, nor one that the system looks for.
+// A value with a slash is a file. So a misspelled name is not taken for one, and the loader does
+// not search its own folders.
 static bool set_scheme(weft_sim_parameters *p, const key_row *row, const char *value,
                        char error[WEFT_SIM_TEXT]) {
   if (!strchr(value, '/')) {
@@ -293,8 +294,8 @@ bool weft_sim_set(weft_sim_parameters *parameters, const char *name, const char 
   return false;
 }
 
-// The shortest text, of six digits or more, that reads back alike where it is read as so many parts
-// of its unit.
+// Returns the shortest text of at least six digits that gives the same value again after
+// multiplication and division by `parts`.
 static const char *real_text(double value, double parts, char out[32]) {
   for (int digits = 6; digits <= DBL_DECIMAL_DIG; digits++) {
     snprintf(out, 32, "%.*g", digits, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to happen, in order of time; of one time, in the order in which it was put in.
+// Events in order of time; at one time, in the order in which they were added.
 #ifndef WEFT_SIM_SERVICES_AGENDA_H
 #define WEFT_SIM_SERVICES_AGENDA_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store in virtual time: objects as shards of a storage code, each on another peer, and the same
-// objects as whole copies of about the same size together, on the same peers with the same fate.
-// Peers go and come back, or go for good. Bytes are real: shards of the gone are destroyed, repairs
-// are the library's recoveries, reads are compared with what was put in.
+// A store in virtual time: objects as shards of a storage code, each on a different peer, and the
+// same objects as whole copies of about the same total size, on the same peers with the same fates.
+// Peers leave and return, or leave for good. Bytes are real: the shards of a peer that is gone are
+// destroyed, repairs are the library's recoveries, and reads are compared with what was put in.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,12 +33,13 @@ uint32_t weft_sim_place(weft_sim_keeping *s, const weft_sim_way *w, uint32_t obj
 
 // --- Peers
 
-// Draws belong to the peer and its turn, so that both ways see the same fates.
+// Draws depend on the peer and its session alone, so that both ways of keeping see the same fates.
 static double drawn(const weft_sim_keeping *s, uint32_t who, uint64_t purpose) {
   return weft_sim_unit(weft_sim_draw(s->p->seed, 400 + purpose, who, s->peers[who].turns));
 }
 
-// With disk and all; the others see somebody who is away.
+// Destroys the parts of a peer that is gone with its disk. The other peers see only that it is
+// away.
 static void destroy(weft_sim_keeping *s, uint32_t who) {
   for (size_t k = 0; k < WEFT_SIM_WAYS; k++) {
     weft_sim_way *w = &s->ways[k];
@@ -59,8 +60,9 @@ static void destroy(weft_sim_keeping *s, uint32_t who) {
   }
 }
 
-// Somebody new in the place of a peer that is gone has none of its parts. The others do not know
-// whom the new one stands for: they wait for the old one as long as for anybody.
+// Lets go of a gone peer's parts when a new one takes its place, with none of them. The other peers
+// do not know which peer it replaces: they count the old one's parts until repair_after has passed,
+// as for any absent peer.
 static void disclaim(weft_sim_keeping *s, uint32_t who) {
   for (size_t k = 0; k < WEFT_SIM_WAYS; k++) {
     weft_sim_way *w = &s->ways[k];
@@ -90,7 +92,7 @@ static weft_status go(weft_sim_keeping *s, uint32_t who, int64_t now_us) {
   p->since_us = now_us;
   s->online--;
   if (drawn(s, who, 1) < s->p->gone_share)
-    destroy(s, who); // somebody else comes in its place, with nothing
+    destroy(s, who); // another peer comes in its place, with nothing
   const double away_s = -s->p->away_mean_s * log1p(-drawn(s, who, 2));
   WEFT_TRY(
       weft_sim_agenda_put(&s->agenda, now_us + (int64_t)(away_s * 1e6), WEFT_SIM_RETURN, who, 0));
@@ -116,7 +118,7 @@ static weft_status read_coded(weft_sim_keeping *s, uint32_t object) {
     if (weft_sim_is_online(s, *weft_sim_holder_of(w, object, i)))
       continue;
     absent[absent_count++] = (uint8_t)i;
-    if (i < w->needed) { // into the reader's memory, not into the absent peer's
+    if (i < w->needed) { // into the reader's memory, not the absent peer's
       wanted[wanted_count++] = (uint8_t)i;
       shards[i] = s->scratch + i * w->part_bytes;
     }
@@ -211,7 +213,7 @@ static weft_status way_new(const weft_sim_keeping *s, weft_sim_way *w, uint32_t 
              : WEFT_E_NOMEM;
 }
 
-// Every object as it was put in, on peers that are there.
+// Puts every object on peers that are online.
 static weft_status put_all(weft_sim_keeping *s) {
   for (uint32_t o = 0; o < s->p->objects; o++) {
     fill(s, o);
@@ -223,7 +225,7 @@ static weft_status put_all(weft_sim_keeping *s) {
       for (uint32_t i = 0; i < w->parts; i++) {
         *weft_sim_holder_of(w, o, i) = weft_sim_place(s, w, o);
         if (*weft_sim_holder_of(w, o, i) == WEFT_SIM_NO_HOLDER)
-          return WEFT_E_ARGUMENT; // check.c asks for more peers than parts
+          return WEFT_E_ARGUMENT; // check.c requires more peers than parts
         *weft_sim_intact_of(w, o, i) = true;
       }
     }
@@ -256,14 +258,14 @@ static weft_status start(weft_sim_keeping *s) {
   const weft_code_options code = {.name = p->code, .k = k, .m = m};
   WEFT_TRY(weft_code_new(s->ctx, &code, &s->code));
   if (weft_code_parity_bytes(s->code, p->shard_bytes) != p->shard_bytes)
-    return WEFT_E_ARGUMENT; // of whole units only
+    return WEFT_E_ARGUMENT; // shards must be whole units of the code
   WEFT_TRY(way_new(s, &s->ways[WEFT_SIM_CODED], k + m, k, p->shard_bytes));
   WEFT_TRY(way_new(s, &s->ways[WEFT_SIM_COPIED], (k + m + k / 2) / k, 1, s->object_bytes));
   s->hash = aligned_alloc(64, (sizeof *s->hash + 63) / 64 * 64);
   if (!s->hash)
     return WEFT_E_NOMEM;
   crypto_generichash_init(s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
-  // Everybody is there when the objects are put in.
+  // All peers are online when the objects are put in.
   for (uint32_t i = 0; i < p->peers; i++)
     WEFT_TRY(come(s, i, 0));
   WEFT_TRY(put_all(s));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repair in the store: who is away too long counts as gone, and what it held is made anew elsewhere
-// from what is there, by the library's recovery.
+// Repair in the store: a peer that is away too long counts as gone, and the library's recovery
+// rebuilds its parts elsewhere from those that are online.
 #include <string.h>
 
 #include "sim/services/keeping.h"
 
-// Whether the others believe that somebody still has the part.
+// Whether the other peers believe that the part still exists.
 static bool counts(const weft_sim_keeping *s, const weft_sim_way *w, uint32_t object, uint32_t part,
                    int64_t now_us) {
   const uint32_t holder = *weft_sim_holder_of(w, object, part);
@@ -14,8 +14,8 @@ static bool counts(const weft_sim_keeping *s, const weft_sim_way *w, uint32_t ob
   return s->peers[holder].online || now_us - s->peers[holder].since_us < s->p->repair_after_us;
 }
 
-// Begins where too few parts are counted. What it moves: the parts needed to one peer, which makes
-// the missing ones and keeps one of them; a whole copy goes from one peer to another.
+// Begins a repair if too few parts are counted. It moves the needed parts to one peer, which
+// rebuilds the missing ones and keeps one of them; a copy moves whole from one peer to another.
 static weft_status look_at(weft_sim_keeping *s, size_t kind, uint32_t object, int64_t now_us) {
   weft_sim_way *w = &s->ways[kind];
   if (w->lost[object] || w->under_repair[object])
@@ -26,7 +26,7 @@ static weft_status look_at(weft_sim_keeping *s, size_t kind, uint32_t object, in
   const uint32_t below =
       kind == WEFT_SIM_CODED && s->p->repair_below ? s->p->repair_below : w->parts;
   if (counted >= below || weft_sim_online_parts(s, w, object) < w->needed)
-    return WEFT_OK; // enough, or too few to begin now; the next hour looks again
+    return WEFT_OK; // enough, or too few to begin now; the next hour checks again
   const uint32_t missing = w->parts - counted;
   const uint64_t moved =
       kind == WEFT_SIM_CODED ? (w->needed + missing - 1) * w->part_bytes : missing * w->part_bytes;
@@ -39,7 +39,7 @@ static weft_status look_at(weft_sim_keeping *s, size_t kind, uint32_t object, in
                              (uint32_t)kind);
 }
 
-// What can be made now: missing parts, from those that are online.
+// Makes missing parts from those that are online.
 static weft_status make_parts(weft_sim_keeping *s, weft_sim_way *w, size_t kind, uint32_t object,
                               const uint8_t *missing, size_t count) {
   if (kind == WEFT_SIM_COPIED) {
@@ -52,7 +52,7 @@ static weft_status make_parts(weft_sim_keeping *s, weft_sim_way *w, size_t kind,
       }
     return WEFT_OK;
   }
-  uint8_t absent[WEFT_SIM_SHARDS]; // not to be read: the missing, and those whose peers are away
+  uint8_t absent[WEFT_SIM_SHARDS]; // must not be read: missing, or the peer is away
   uint8_t *shards[WEFT_SIM_SHARDS];
   size_t absent_count = 0;
   for (uint32_t i = 0; i < w->parts; i++) {
@@ -72,19 +72,19 @@ weft_status weft_sim_end_repair(weft_sim_keeping *s, size_t kind, uint32_t objec
   size_t count = 0;
   w->under_repair[object] = false;
   if (w->lost[object] || weft_sim_online_parts(s, w, object) < w->needed)
-    return WEFT_OK; // in vain: somebody left meanwhile; it is looked at again
+    return WEFT_OK; // in vain: a peer left meanwhile; a later look tries again
   for (uint32_t i = 0; i < w->parts; i++)
     if (!counts(s, w, object, i, now_us))
       missing[count++] = (uint8_t)i;
-  // Where nobody is left to hold a part, it stays missing. A peer that comes back with a part that
-  // was made anew has come too late.
+  // A part stays missing if no peer is left to hold it. If a peer returns after its part was
+  // rebuilt elsewhere, it is too late.
   size_t placed = 0;
   uint32_t to[WEFT_SIM_SHARDS];
   for (; placed < count && (to[placed] = weft_sim_place(s, w, object)) != WEFT_SIM_NO_HOLDER;
        placed++)
-    *weft_sim_holder_of(w, object, missing[placed]) = to[placed]; // nobody gets two
+    *weft_sim_holder_of(w, object, missing[placed]) = to[placed]; // no peer gets two
   for (size_t m = 0; m < placed; m++)
-    *weft_sim_holder_of(w, object, missing[m]) = WEFT_SIM_NO_HOLDER; // not to be read from
+    *weft_sim_holder_of(w, object, missing[m]) = WEFT_SIM_NO_HOLDER; // must not be read
   if (placed > 0)
     WEFT_TRY(make_parts(s, w, kind, object, missing, placed));
   for (size_t m = 0; m < placed; m++) {
@@ -102,7 +102,7 @@ weft_status weft_sim_look_at_all(weft_sim_keeping *s, int64_t now_us) {
   return WEFT_OK;
 }
 
-// Whether a part that nobody holds has been counted until now.
+// Whether a part that nobody holds ceases to be counted now.
 static bool counted_no_longer(const weft_sim_way *w, uint32_t object, int64_t now_us) {
   for (uint32_t i = 0; i < w->parts; i++)
     if (*weft_sim_holder_of(w, object, i) == WEFT_SIM_NO_HOLDER &&
@@ -113,7 +113,7 @@ static bool counted_no_longer(const weft_sim_way *w, uint32_t object, int64_t no
 
 weft_status weft_sim_look_after(weft_sim_keeping *s, uint32_t who, int64_t now_us) {
   const bool away = !s->peers[who].online &&
-                    now_us - s->peers[who].since_us >= s->p->repair_after_us; // not back again
+                    now_us - s->peers[who].since_us >= s->p->repair_after_us; // not back since
   for (size_t k = 0; k < WEFT_SIM_WAYS; k++)
     for (uint32_t o = 0; o < s->p->objects; o++)
       if ((away && weft_sim_holds_one(&s->ways[k], o, who)) ||

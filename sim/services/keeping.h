@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the store share: who holds which part (here), peers that come and go and reads
-// (keep.c), and repair (keep_repair.c).
+// What the files of the store share: which peer holds which part (here), peers that come and go,
+// and reads (keep.c), repair (keep_repair.c). A part is a shard or a copy of an object.
 #ifndef WEFT_SIM_SERVICES_KEEPING_H
 #define WEFT_SIM_SERVICES_KEEPING_H
 
@@ -15,7 +15,7 @@
 #define WEFT_SIM_NO_HOLDER UINT32_MAX
 
 enum { WEFT_SIM_SHARDS = 256 };
-// Kinds of entries.
+// Kinds of agenda entries.
 enum {
   WEFT_SIM_GO,
   WEFT_SIM_RETURN,
@@ -24,11 +24,11 @@ enum {
   WEFT_SIM_READ,
   WEFT_SIM_HOUR
 };
-enum { WEFT_SIM_CODED, WEFT_SIM_COPIED, WEFT_SIM_WAYS }; // of keeping an object
+enum { WEFT_SIM_CODED, WEFT_SIM_COPIED, WEFT_SIM_WAYS }; // ways of keeping an object
 
 typedef struct weft_sim_holder {
   bool online;
-  uint32_t turns; // sessions so far, to draw by
+  uint32_t turns; // sessions so far; they number its draws
   int64_t since_us;
 } weft_sim_holder;
 
@@ -36,10 +36,10 @@ typedef struct weft_sim_holder {
 typedef struct weft_sim_way {
   uint32_t parts, needed;
   size_t part_bytes;
-  uint32_t *holder; // (objects, parts) WEFT_SIM_NO_HOLDER: nowhere
-  bool *intact;     // (objects, parts) or its holder lost it, which shows when one comes back
-  // (objects, parts) Of a part that nobody holds: until when the others count it all the same, for
-  // whom its last holder is only away.
+  uint32_t *holder; // (objects, parts) or WEFT_SIM_NO_HOLDER
+  bool *intact; // (objects, parts) false: the holder lost it, unnoticed until its successor comes
+  // (objects, parts) For a part that nobody holds: until when the other peers count it
+  // nevertheless, because they believe that its last holder is only away.
   int64_t *counted_until_us;
   uint8_t *bytes;     // (objects, parts, part_bytes)
   bool *under_repair; // (objects)
@@ -59,10 +59,10 @@ typedef struct weft_sim_keeping {
   weft_sim_holder *peers; // (p->peers)
   weft_sim_way ways[WEFT_SIM_WAYS];
   size_t object_bytes;
-  uint8_t *object, *scratch; // an object; and its shards in a read
-  weft_sim_rng rng;          // of placing and reading; not of peers' fates
+  uint8_t *object, *scratch; // one object; the shards recovered for a read
+  weft_sim_rng rng;          // for placing and reading; peers' fates are drawn separately
   uint64_t online;
-  crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
+  crypto_generichash_state *hash; // libsodium requires alignment to 64 bytes
 } weft_sim_keeping;
 
 static inline uint32_t *weft_sim_holder_of(const weft_sim_way *w, uint32_t object, uint32_t part) {
@@ -101,11 +101,12 @@ static inline bool weft_sim_holds_one(const weft_sim_way *w, uint32_t object, ui
   return false;
 }
 
-// A peer that is there and has no part of the object yet; WEFT_SIM_NO_HOLDER: none was found.
+// Returns an online peer without a part of the object; WEFT_SIM_NO_HOLDER: none was found.
 uint32_t weft_sim_place(weft_sim_keeping *s, const weft_sim_way *w, uint32_t object);
 
 // keep_repair.c
-// Objects with too few parts, all or those that a peer held which has been away for long.
+// Begin repairs where too few parts are left: for all objects, or those that one peer's long
+// absence concerns.
 weft_status weft_sim_look_at_all(weft_sim_keeping *s, int64_t now_us);
 weft_status weft_sim_look_after(weft_sim_keeping *s, uint32_t who, int64_t now_us);
 weft_status weft_sim_end_repair(weft_sim_keeping *s, size_t kind, uint32_t object, int64_t now_us);

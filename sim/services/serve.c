@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streaming server in virtual time, from its making to its figures. The server object is the
-// library's; what is modelled is when its one lane has coded what it started: products one after
-// the other at a given rate.
+// The streaming server in virtual time, from setup to figures. The server is the library's;
+// modelled is when its one lane finishes coding: products one after another, at a given rate.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <poll.h>
@@ -10,7 +9,7 @@
 
 #include "sim/services/serving.h"
 
-// For the server no time passes while it codes: what it starts must not depend on this machine.
+// No time passes for the server while it codes: what it starts must not depend on this machine.
 static int64_t server_clock_us(void *user) {
   weft_sim_serving *s = user;
   return s->now_us;
@@ -36,7 +35,7 @@ static weft_status happen(weft_sim_serving *s, const weft_sim_entry *e) {
 
 // --- The run
 
-// How fast this machine codes: the best of some products of 1,024 packets.
+// Measures how fast this machine codes: the best of several products of 1,024 packets.
 static weft_status measure(weft_sim_serving *s) {
   enum { PACKETS = 1024, ROUNDS = 5, OTHER = 2 };
   weft_segment_id id = weft_sim_segment_id(s, 0);
@@ -79,7 +78,7 @@ static weft_status start(weft_sim_serving *s) {
   r->segment_us = s->segment_us;
   s->clients = calloc((size_t)p->peers + 1, sizeof *s->clients);
   s->data = malloc(2 * s->segment_bytes);
-  s->taken = calloc(2 * WEFT_SIM_TAKE, sizeof *s->taken); // a product that is not whole, and more
+  s->taken = calloc(2 * WEFT_SIM_TAKE, sizeof *s->taken); // an incomplete product, and more
   s->out->answers_ms = calloc(s->capacity, sizeof *s->out->answers_ms);
   s->out->codings_ms = calloc(s->capacity, sizeof *s->out->codings_ms);
   s->out->served = calloc(r->second_count, sizeof *s->out->served);
@@ -107,7 +106,7 @@ static weft_status start(weft_sim_serving *s) {
   if (!s->hash)
     return WEFT_E_NOMEM;
   crypto_generichash_init(s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
-  // The server begins with one whole segment.
+  // The server begins with one complete segment.
   WEFT_TRY(weft_sim_agenda_put(&s->agenda, 0, WEFT_SIM_NEW_SEGMENT, 0, 0));
   for (uint32_t c = 1; c <= p->peers; c++) {
     s->out->viewers[c - 1] =

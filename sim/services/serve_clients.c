@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients of the streaming server: what they ask for, decode, compare and miss.
+// Clients of the streaming server: what they request, decode, compare and miss.
 #include <string.h>
 
 #include "sim/services/serving.h"
@@ -70,7 +70,8 @@ weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t no
   const uint32_t lacks = s->p->blocks - (uint32_t)weft_decoder_rank(c->decoder);
   c->request = lacks < s->p->ask_packets ? lacks : s->p->ask_packets;
   c->request = c->request ? c->request : 1;
-  // A client takes a segment in its time, not faster: later requests wait for their part of it.
+  // A client takes a segment at the stream's pace, not faster: later requests wait for their part
+  // of it.
   const int64_t part_us = (int64_t)((double)s->segment_us * 0.9 * c->asked / s->p->blocks);
   int64_t at_us = c->started_us + part_us;
   at_us = c->asked < s->p->blocks && at_us > now_us ? at_us : now_us;
@@ -83,8 +84,8 @@ weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t no
                              WEFT_SIM_REQUEST, number, 0);
 }
 
-// On with the newest segment, without those before it. What was given up earlier is due by now,
-// unless the server dropped segments before their time.
+// Skips to the newest segment. Segments given up earlier are due by now, unless the server dropped
+// segments early.
 static void give_up(const weft_sim_serving *s, weft_sim_client *c, int64_t now_us) {
   if ((int64_t)c->missed_end * s->segment_us + s->p->lag_us <= now_us)
     c->missed = c->segment;
@@ -98,7 +99,7 @@ weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_
   const weft_status status = weft_server_request_many(s->server, &want, 1, now_us, &accepted);
   s->requests++;
   weft_sim_served_of(s, now_us)->requests++;
-  if (status == WEFT_E_FOREIGN) { // expired: the newest one then
+  if (status == WEFT_E_FOREIGN) { // expired: continue with the newest
     end_decoder(s, c);
     give_up(s, c, now_us);
     return weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, number, 0);

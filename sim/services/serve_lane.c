@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's one lane: which products it starts when, when they are done, and on what way their
-// packets reach the clients. While the lane is busy no product is started, so requests gather as
-// they do in a real event loop.
+// The server's one lane: which products it starts and when, when they are done, and how their
+// packets reach the clients. While the lane is busy no product is started, so requests gather as in
+// a real event loop.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <poll.h>
@@ -57,14 +57,14 @@ weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
   return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_CODE, 0, 0);
 }
 
-// How long a request took until at_us; after the run's end nobody sees it.
+// Records how long a request took until at_us. Nothing counts after the run's end.
 static void note(const weft_sim_serving *s, double *values, size_t *count, int64_t asked_us,
                  int64_t at_us) {
   if (at_us <= s->p->duration_us && *count < s->capacity)
     values[(*count)++] = (double)(at_us - asked_us) / 1000;
 }
 
-// At the client, or lost; after the run's end nobody sees it.
+// Handles a packet at the client, or its loss. Nothing counts after the run's end.
 static weft_status arrive(weft_sim_serving *s, const weft_server_packet *packet, bool lost,
                           int64_t at_us) {
   const uint32_t number = (uint32_t)packet->client;
@@ -91,8 +91,8 @@ static weft_status arrive(weft_sim_serving *s, const weft_server_packet *packet,
   return WEFT_OK;
 }
 
-// Through the server's uplink, in which nothing is counted that still waits when the run ends; < 0:
-// its queue was full.
+// Sends through the server's uplink; packets that still wait there when the run ends are not
+// counted. < 0: its queue was full.
 static int64_t leave(weft_sim_serving *s, const weft_server_packet *packet, size_t wire,
                      int64_t ready_us) {
   const weft_sim_parameters *p = s->p;
@@ -108,7 +108,7 @@ static int64_t leave(weft_sim_serving *s, const weft_server_packet *packet, size
   return left_us;
 }
 
-// One packet leaves: lost, or in the client's decoder, with the time when it will be there.
+// Sends one packet: it is lost, or goes into the client's decoder with its time of arrival.
 static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet,
                            int64_t ready_us) {
   const weft_sim_parameters *p = s->p;
@@ -117,7 +117,7 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   const size_t wire = packet->bytes + p->overhead_bytes;
   const weft_sim_class *class = &p->classes[weft_sim_class_of(&s->model, number)];
   const int64_t left_us = leave(s, packet, wire, ready_us);
-  const bool on_path = weft_sim_loses(p->loss, 1, NULL, &c->rng); // both are drawn, always
+  const bool on_path = weft_sim_loses(p->loss, 1, NULL, &c->rng); // always both draws
   const bool at_end = weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
   const bool left = left_us >= 0;
   const int64_t there_us = (left ? left_us : ready_us) + weft_sim_delay_us(&s->model, 0, number);
@@ -131,7 +131,7 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   c->last_us = c->last_us > at_us ? c->last_us : at_us;
   if (left)
     WEFT_TRY(arrive(s, packet, lost, at_us));
-  if (c->coming == 0) { // the last of what was asked for
+  if (c->coming == 0) { // the last packet of the request
     if (c->came)
       note(s, s->out->answers_ms, &s->out->answer_count, c->asked_us, c->last_us);
     return weft_sim_agenda_put(&s->agenda, c->last_us, WEFT_SIM_ASK, number, 0);
@@ -139,7 +139,7 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   return WEFT_OK;
 }
 
-// The lane codes from now on for so long, which may be in several seconds, and past the run's end.
+// Counts the lane as busy for `us` from free_us on, split by seconds and cut at the run's end.
 static void count_coding(weft_sim_serving *s, double us) {
   const double left_us = (double)(s->p->duration_us - s->free_us);
   us = fmin(us, fmax(left_us, 0));
@@ -153,7 +153,7 @@ static void count_coding(weft_sim_serving *s, double us) {
   }
 }
 
-// Takes what is ready; a product's packets are there when it is done as a whole.
+// Hands out packets; those of a product become available together, when it is done.
 static weft_status hand_out(weft_sim_serving *s, size_t count) {
   for (size_t i = 0; i < count;) {
     size_t end = i + 1;
@@ -178,8 +178,8 @@ static weft_status hand_out(weft_sim_serving *s, size_t count) {
   return WEFT_OK;
 }
 
-// Hands out the `left` packets of all that was started. A product of which some may still come is
-// kept until it is whole: what is there at a time depends on how fast this machine codes.
+// Hands out the `left` packets of everything that was started. Keeps an incomplete product until
+// the rest comes, because what is ready at a given time depends on how fast this machine codes.
 static weft_status drain(weft_sim_serving *s, size_t left) {
   for (size_t held = 0; left > 0;) {
     size_t count = 0;

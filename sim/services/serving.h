@@ -17,7 +17,7 @@ enum {
   WEFT_SIM_TAKE = 4096 /* packets of a product, at most */,
   WEFT_SIM_WAIT_MS = 10000
 };
-// Kinds of entries.
+// Kinds of agenda entries.
 enum {
   WEFT_SIM_NEW_SEGMENT,
   WEFT_SIM_CLIENT_JOIN,
@@ -27,19 +27,19 @@ enum {
   WEFT_SIM_DUE
 };
 
-// What a client is at with one segment; it is at one at a time.
+// A client, which fetches one segment at a time.
 typedef struct weft_sim_client {
   weft_decoder *decoder;
   uint64_t segment;
-  uint32_t asked, coming;      // packets of this segment, all; asked for and still to be coded
-  uint32_t request;            // packets in the request under way
-  int64_t asked_us, last_us;   // the request; the newest arrival that it had
+  uint32_t asked, coming;      // packets of this segment requested in all; those still to be coded
+  uint32_t request;            // packets in the current request
+  int64_t asked_us, last_us;   // time of the request; its latest arrival
   int64_t started_us;          // of this segment
-  uint64_t missed, missed_end; // segments that were given up, as long as they are not due
+  uint64_t missed, missed_end; // segments given up, until they are due
   weft_sim_link down;
   weft_sim_rng rng;
   bool bad, waiting,
-      came; // waiting: for a segment that is not there yet; came: some of the request
+      came; // waiting: for a new segment; came: a part of the request
 } weft_sim_client;
 
 typedef struct weft_sim_serving {
@@ -51,34 +51,34 @@ typedef struct weft_sim_serving {
   weft_sim_agenda agenda;
   weft_sim_service *out;
   weft_sim_client *clients; // (peers + 1)
-  uint8_t *data;            // (n * k) of a segment, and as much for what a client decoded
+  uint8_t *data;            // (2, n * k) a segment, and what a client decoded
   size_t segment_bytes;
-  uint64_t segments;                    // that the server has had
-  int64_t segment_us, free_us, code_us; // free_us: the lane is; code_us: the soonest CODE entry
-  _Atomic int64_t now_us;               // as the server's clock has it
+  uint64_t segments;                    // that the server has had so far
+  int64_t segment_us, free_us, code_us; // free_us: lane is free; code_us: earliest CODE entry
+  _Atomic int64_t now_us;               // the server's clock
   double busy_us, rate;
   weft_sim_link up;
   weft_server_packet *taken;
   size_t decoders, decoders_most; // of clients
-  size_t server_bytes_most;       // of segments and of packets that are coded
+  size_t server_bytes_most;       // of segments and coded packets
   size_t capacity;                // of out->answers_ms and out->codings_ms
   uint64_t products, packets, requests, again;
-  uint64_t accepted;              // of the requests: for segments that it still had
-  crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
+  uint64_t accepted;              // requests for segments that the server still had
+  crypto_generichash_state *hash; // libsodium requires alignment to 64 bytes
 } weft_sim_serving;
 
 // serve_lane.c
 void weft_sim_fill_segment(const weft_sim_serving *s, uint64_t segment, uint8_t *out);
-// A segment is due a lag after it was there, to all clients that are there then, or after the
-// client came, whether it is ever begun or not.
+// Adds a segment. It is due one lag later, for all clients that are there then, and for each client
+// not before one lag after it came, whether the client ever begins it or not.
 weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us);
 weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us);
-// Starts what is pending, if the lane rests.
+// Starts what is pending if the lane is idle.
 weft_status weft_sim_code(weft_sim_serving *s, int64_t now_us);
 
 // serve_clients.c
 weft_status weft_sim_client_join(weft_sim_serving *s, uint32_t number, int64_t now_us);
-// Everything that was asked for has come, or was lost: on with this segment or the next.
+// Continues with this segment or the next, after everything requested has arrived or was lost.
 weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t now_us);
 weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_t now_us);
 void weft_sim_client_due(weft_sim_serving *s, uint32_t number, uint64_t segment, int64_t now_us);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many watch, second by second and at most, from when each came and left.
+// Counts the audience, second by second and at most, from the times when each peer came and left.
 #include <stdlib.h>
 
 #include "sim/crowd.h"

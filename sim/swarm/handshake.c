@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a session takes the round trips that it takes real peers (docs/session.md), and what is
-// lost of it is repeated: who is let in, and who is told of others instead.
+// Opens sessions with the round trips that real peers need (docs/session.md), repeating what is
+// lost: who is admitted, and who is given other addresses instead.
 #include <string.h>
 
 #include "sim/swarm/internal.h"
@@ -14,7 +14,7 @@ static weft_sim_dial *dial_of(weft_sim_peer *p, uint32_t other) {
   return NULL;
 }
 
-// As many of handshake-bytes as a real handshake's message is of that.
+// Returns the message's share of handshake-bytes, in proportion to the real handshake.
 static size_t wire_bytes(const weft_sim_share *share, uint32_t kind) {
   static const uint16_t shares[] = {
       [WEFT_SIM_INIT] = 220,   [WEFT_SIM_RETRY] = 56,    [WEFT_SIM_INIT_COOKIE] = 220,
@@ -29,7 +29,7 @@ static weft_status say(weft_sim_share *share, weft_sim_peer *p, uint32_t to, uin
   return weft_sim_send_plain(share, p, to, kind, NULL, 0, wire_bytes(share, kind), now_us);
 }
 
-// The next message of a dial's, or the same once more.
+// Sends the next message of a dial, or repeats the last one.
 static weft_status step(weft_sim_share *share, weft_sim_peer *p, weft_sim_dial *dial, uint32_t kind,
                         int64_t now_us) {
   const int64_t twice_us = 2 * dial->wait_us;
@@ -43,7 +43,7 @@ static weft_status step(weft_sim_share *share, weft_sim_peer *p, weft_sim_dial *
   return say(share, p, dial->peer, kind, now_us);
 }
 
-// As a node, which leaves sessions for those who come (peer/runtime/node_room.c).
+// Like a node, leaves sessions free for callers (peer/runtime/node_room.c).
 static bool may_dial(const weft_sim_share *share, const weft_sim_peer *p) {
   size_t count = p->degree;
   for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
@@ -51,8 +51,8 @@ static bool may_dial(const weft_sim_share *share, const weft_sim_peer *p) {
   return count < share->swarm->parameters.neighbours_max + WEFT_SIM_SPARE;
 }
 
-// Through the tracker, which whoever is dialled knows: two paths, and its own uplink and losses,
-// which are not modelled.
+// Announces a dial through the tracker, which the dialled peer knows: the delay of two paths. The
+// tracker's uplink and losses are not modelled.
 static weft_status ask_to_meet(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
                                int64_t now_us) {
   const weft_sim_contact contact = {
@@ -110,7 +110,7 @@ int64_t weft_sim_dial_time(const weft_sim_peer *peer) {
   return next;
 }
 
-// --- Both: a session without room for a neighbour says who else there is
+// --- Both sides: a session without room for a neighbour passes on other addresses
 
 static weft_status refuse(weft_sim_share *share, weft_sim_peer *p, uint32_t other, int64_t now_us) {
   uint8_t text[WEFT_DATAGRAM_MAX];
@@ -119,7 +119,7 @@ static weft_status refuse(weft_sim_share *share, weft_sim_peer *p, uint32_t othe
                              wire_bytes(share, WEFT_SIM_REFUSE) + bytes, now_us);
 }
 
-// The session is open at the initiator with the first that comes over it.
+// Handles the first message over a session, which opens it at the initiator.
 static weft_status take_opened(weft_sim_share *share, weft_sim_peer *p, const weft_sim_message *m,
                                int64_t now_us) {
   weft_sim_dial *dial = dial_of(p, m->source);
@@ -128,7 +128,7 @@ static weft_status take_opened(weft_sim_share *share, weft_sim_peer *p, const we
     dial->peer = WEFT_SIM_NOBODY;
   if (dial && number == SIZE_MAX) {
     const weft_status status = weft_sim_add_neighbour(share, p, m->source, true, now_us, &number);
-    if (status == WEFT_E_STATE) // full by now
+    if (status == WEFT_E_STATE) // full in the meantime
       return m->bytes ? WEFT_OK : refuse(share, p, m->source, now_us);
     WEFT_TRY(status);
   }
@@ -139,10 +139,11 @@ static weft_status take_opened(weft_sim_share *share, weft_sim_peer *p, const we
   return weft_sim_is_failure(refused) ? refused : WEFT_OK;
 }
 
-// --- The responder, which remembers nothing before CONFIRM
+// --- The responder, which keeps no state before CONFIRM
 
-// Behind a NAT nobody gets in but whom it dials itself; and not even he where one of the two NATs
-// gives every path another port, which the other side does not expect.
+// Whether the peer admits another. Behind a NAT it admits only peers that it dials itself, and not
+// even those if one of the two NATs is symmetric: its port is not the one that the other side
+// expects.
 static bool lets_in(const weft_sim_share *share, weft_sim_peer *p, uint32_t other) {
   const weft_sim_model *model = &share->swarm->model;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
@@ -163,7 +164,7 @@ static weft_status take_confirm(weft_sim_share *share, weft_sim_peer *p, uint32_
   }
   weft_sim_dial *own = dial_of(p, other);
   if (own && own->step != WEFT_SIM_CONFIRM)
-    own->peer = WEFT_SIM_NOBODY; // both called: one session is enough
+    own->peer = WEFT_SIM_NOBODY; // both dialled: one session is enough
   return say(share, p, other, WEFT_SIM_OPENED, now_us);
 }
 
@@ -176,7 +177,7 @@ weft_status weft_sim_take_handshake(weft_sim_share *share, weft_sim_peer *peer,
     const bool retry = kind == WEFT_SIM_RETRY;
     weft_sim_dial *dial = dial_of(peer, other);
     if (!dial || dial->step != (retry ? WEFT_SIM_INIT : WEFT_SIM_INIT_COOKIE))
-      return WEFT_OK; // answered before
+      return WEFT_OK; // answered already
     return step(share, peer, dial, retry ? WEFT_SIM_INIT_COOKIE : WEFT_SIM_CONFIRM, now_us);
   }
   if (kind == WEFT_SIM_MEET) {

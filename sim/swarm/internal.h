@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of a swarm share: peers, lanes, and who does what.
+// What the files of a swarm share: peers, each lane's share of the swarm, and which file does what.
 #ifndef WEFT_SIM_SWARM_INTERNAL_H
 #define WEFT_SIM_SWARM_INTERNAL_H
 
@@ -15,26 +15,27 @@
 #define WEFT_SIM_NOBODY UINT32_MAX
 
 enum {
-  WEFT_SIM_DIALS = 16, // connections that one peer may be waiting for,
-  WEFT_SIM_SPARE = 8,  // so many more with its neighbours than it takes of these
-  WEFT_SIM_BANS = 4,   // identities it remembers to refuse
+  WEFT_SIM_DIALS = 16, // dials that one peer may have under way
+  WEFT_SIM_SPARE = 8,  // by which its dials and neighbours together may exceed neighbours_max
+  WEFT_SIM_BANS = 4,   // identities that it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };
-static const int64_t WEFT_SIM_DIAL_US = 5000000;      // then a dialled peer counts as away
-static const int64_t WEFT_SIM_AGAIN_US = 250000;      // a message of a handshake, unanswered;
+static const int64_t WEFT_SIM_DIAL_US = 5000000;      // then a dial has failed
+static const int64_t WEFT_SIM_AGAIN_US = 250000;      // a handshake message is repeated after this,
 static const int64_t WEFT_SIM_AGAIN_MAX_US = 1000000; // doubling up to this
-static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between questions to the tracker
-static const int64_t WEFT_SIM_BOOTSTRAP_US = 3000000; // between calls on a source that was full
+static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between requests to the tracker
+static const int64_t WEFT_SIM_BOOTSTRAP_US = 3000000; // between calls to a source that was full
 static const int64_t WEFT_SIM_SAMPLE_US = 500000;
-// What a free rider gives of its uplink, bit/s: its first greeting uses up minutes of it, so that
-// no coded packet gets a turn, pushed or asked for. Its maps say that it has nothing to spare.
+// The uplink rate that a free rider's engine is given, bit/s. Its first greeting uses up minutes of
+// it, so no coded packet gets a turn, whether pushed or requested. Its maps say that it has nothing
+// to spare.
 static const uint64_t WEFT_SIM_RIDER_BITS_PER_S = 1;
 
 // Message kinds. The first seven open a session, in this order (docs/session.md): OPENED is the
-// responder's first DATA, REFUSE the same where there is no room. MEET is the tracker's word that
-// the sender dials the receiver. Content of TOKEN: segment, count,
-// then the token; of BURST: count, their lengths, then the datagrams; of REFUSE: a message of the
-// engine's.
+// responder's first DATA, REFUSE the same if there is no room. With MEET the tracker announces that
+// the sender is dialling the receiver. Content of TOKEN: segment, count and bytes
+// (weft_sim_token_head), then the token; of BURST: count, their lengths, then the datagrams; of
+// REFUSE: a message of the engine.
 enum {
   WEFT_SIM_INIT,
   WEFT_SIM_RETRY,
@@ -54,7 +55,7 @@ typedef struct weft_sim_token_head {
   uint32_t count, bytes;
 } weft_sim_token_head;
 
-// What a message is about, as far as its head tells: a hint.
+// Returns the segment of a token, to prefetch it; 0 for other messages.
 static inline uint64_t weft_sim_segment_of(const weft_sim_message *message) {
   const weft_sim_token_head *head = weft_sim_content(message);
   return (message->kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN ? head->segment : 0;
@@ -64,36 +65,36 @@ typedef enum weft_sim_state { WEFT_SIM_ABSENT, WEFT_SIM_ONLINE, WEFT_SIM_GONE } 
 
 typedef struct weft_sim_dial {
   uint32_t peer;             // WEFT_SIM_NOBODY: none
-  uint32_t step;             // the message that waits for its answer: INIT, INIT_COOKIE or CONFIRM
-  int64_t again_us, wait_us; // when it is repeated, and how long after that
+  uint32_t step;             // the message awaiting an answer: INIT, INIT_COOKIE or CONFIRM
+  int64_t again_us, wait_us; // when it is repeated, and the wait after that
   int64_t until_us;
 } weft_sim_dial;
 
-// Who the engine's neighbour of a number is.
+// The peer behind one of the engine's neighbour numbers.
 typedef struct weft_sim_contact {
   uint32_t peer; // WEFT_SIM_NOBODY: none
   uint32_t delay_us;
 } weft_sim_contact;
 
-// One peer of this rank. Its contacts stand apart: share->contacts.
+// One peer of this rank. Its contacts are stored separately: share->contacts.
 typedef struct weft_sim_peer {
   weft_engine *engine;
   uint32_t id;
   uint32_t sequence;
   uint8_t state, class_index;
-  bool free_rider, polluter, nat, bad, sampled, open; // open: told weft_sim_second of itself
+  bool free_rider, polluter, nat, bad, sampled, open; // open: not used
   weft_sim_rng engine_rng, link_rng;
   weft_sim_link up, down;
   uint64_t hash;
   int64_t deadline_us; // the engine's
-  int64_t own_us;      // of the tracker, dials, seeks, feeding: the soonest
-  int64_t wake_us;     // the soonest turn that was asked for
+  int64_t own_us;      // the earliest of tracker, dials, seeks and feeding
+  int64_t wake_us;     // the earliest turn asked for
   int64_t tracker_us, sample_us, seek_us, feed_us;
   uint32_t banned[WEFT_SIM_BANS];
   uint32_t degree;
   int64_t done_us;
   uint64_t delivered_bytes, wrong_bytes, sent_bytes; // sent: what left its uplink
-  weft_sim_dial dials[WEFT_SIM_DIALS];               // seldom looked at
+  weft_sim_dial dials[WEFT_SIM_DIALS];               // rarely read, so not prefetched
 } weft_sim_peer;
 
 typedef struct weft_sim_arrived_message {
@@ -101,23 +102,23 @@ typedef struct weft_sim_arrived_message {
   weft_sim_message *message;
 } weft_sim_arrived_message;
 
-// How much of something a lane has kept.
+// How many items of one kind a lane has kept.
 typedef struct weft_sim_kept {
   size_t count, capacity;
-  int64_t full_us; // beginning of the window in which it had enough
-  bool cut;        // and there was more
+  int64_t full_us; // start of the window in which it had enough
+  bool cut;        // there were more
 } weft_sim_kept;
 
-// A thread's share, with memory of its own; no two lie in one pair of cache lines.
+// One lane's share of the swarm, with its own memory. No two shares lie in one pair of cache lines.
 typedef struct weft_sim_share {
   _Alignas(128) struct weft_sim_swarm *swarm;
-  weft_sim_lane *lane; // in a turn
+  weft_sim_lane *lane; // valid in a turn
   int64_t begin_us, end_us;
   size_t number, index; // of the lane, in this rank and among all
   weft_sim_arena *arena;
   weft_ctx *ctx;
-  weft_engine_options engine; // of all its peers
-  weft_engine_options source; // of peer 0
+  weft_engine_options engine; // for all its peers
+  weft_engine_options source; // for peer 0
   weft_engine_scratch *scratch;
   weft_codec_rlnc rlnc;
   weft_codec_blocks plain;
@@ -126,19 +127,19 @@ typedef struct weft_sim_share {
   weft_codec codec, source_codec, polluted_codec, made_codec;
   weft_sim_peer *peers;       // (peer_count) peer i * lanes + index
   weft_sim_contact *contacts; // (peer_count, neighbours_max)
-  size_t hot_bytes;           // of an engine
+  size_t hot_bytes;           // of an engine: what every turn reads
   size_t peer_count;
   weft_sim_viewer *viewers; // (peer_count)
   weft_sim_arrived_message *inbox;
   size_t inbox_capacity;
-  uint8_t *segment; // n * k bytes on their way in or out; and once more, for comparison
+  uint8_t *segment; // (2, n * k) a segment on its way in or out, and room to compare it
   weft_sim_totals totals;
   weft_sim_second *seconds;
   weft_sim_sample *samples;
   weft_sim_trace *trace;
-  weft_sim_kept sampled, traces; // of these
+  weft_sim_kept sampled, traces; // of samples and trace
   int64_t progress_us;           // bulk
-  uint64_t unfinished;           // bulk: peers that may still get everything and have not
+  uint64_t unfinished;           // bulk: peers that lack something and have not left
 } weft_sim_share;
 
 struct weft_sim_swarm {
@@ -167,7 +168,7 @@ static inline weft_peer_address weft_sim_address(uint32_t peer) {
   memcpy(address.bytes, &peer, sizeof peer);
   return address;
 }
-// The engine's number of a peer; SIZE_MAX: unknown.
+// Returns the engine's number of a peer; SIZE_MAX: it is not a neighbour.
 static inline size_t weft_sim_number_of(const weft_sim_share *share, const weft_sim_peer *p,
                                         uint32_t other) {
   const weft_sim_contact *contacts = weft_sim_contacts(share, p);
@@ -181,12 +182,12 @@ static inline size_t weft_sim_number_of(const weft_sim_share *share, const weft_
 weft_status weft_sim_take_turn(void *user, weft_sim_lane *lane, const weft_sim_turn *turn);
 void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
                        unsigned step);
-// Events, deliveries and bursts, after something went in.
+// Handles the engine's events, deliveries and bursts after any input.
 weft_status weft_sim_drain(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, uint32_t other,
                                    bool dialled, int64_t now_us, size_t *number);
 
-// life.c: coming, going, the tracker, dials, feeding
+// life.c: arrival, departure, the tracker, dials, feeding
 weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
@@ -199,9 +200,9 @@ weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t
 // handshake.c: opening sessions
 weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
                              const weft_peer_address *address, bool calls_back, int64_t now_us);
-// Repeats what was not answered, and gives up what was not for long.
+// Repeats messages that were not answered, and gives up dials that take too long.
 weft_status weft_sim_dial_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
-int64_t weft_sim_dial_time(const weft_sim_peer *peer); // when that is due
+int64_t weft_sim_dial_time(const weft_sim_peer *peer); // when that is due next
 weft_status weft_sim_take_handshake(weft_sim_share *share, weft_sim_peer *peer,
                                     const weft_sim_message *message, int64_t now_us);
 
@@ -211,17 +212,17 @@ weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const 
 weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
                                 uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
                                 int64_t now_us);
-// The same, by another path than straight.
+// The same over a path whose delay is `to`'s.
 weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const weft_sim_contact *to,
                              uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
                              int64_t now_us);
-// A message that nobody gets; unheard: as nobody is there who knows its sender.
+// Counts a message as lost; unheard: because the receiver is gone or does not know its sender.
 void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool unheard);
-// Both take out of a message what is lost of it.
+// Both remove from a message what is lost of it.
 weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer, weft_sim_message *message,
                             int64_t now_us);
-// When it has passed the downlink; < 0: it was lost on the path, the queue is full, or nobody is
-// there.
+// Returns when the message has passed the downlink; < 0: it was lost on the path, the queue is
+// full, or the peer is not online.
 int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
                                weft_sim_message *message);
 
@@ -235,7 +236,7 @@ static inline weft_sim_second *weft_sim_now(const weft_sim_share *share, int64_t
   return &share->seconds[second < last ? second : last];
 }
 
-// True failures of the machine, as against a datagram that an engine had no use for.
+// Whether a status is a real failure, rather than a datagram that the engine rejected.
 static inline bool weft_sim_is_failure(weft_status status) {
   return status >= WEFT_E_NOMEM || status == WEFT_E_ARGUMENT || status == WEFT_E_BUFFER;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer's coming and going, what it asks the tracker, the stream's way in and out.
+// A peer's arrival and departure, its requests to the tracker, and the stream's way in and out.
 #include <string.h>
 
 #include "sim/swarm/internal.h"
 
 // --- The stream
 
-// The bytes of a stream that is made from the seed.
+// Makes the bytes of a segment from the seed.
 static void make_bytes(const weft_sim_swarm *swarm, uint64_t segment, uint8_t *out, size_t bytes) {
   weft_sim_rng rng = {.state = weft_sim_draw(swarm->parameters.seed, 100, segment, 0)};
   for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
@@ -45,8 +45,8 @@ static weft_status feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
                                 (int64_t)(swarm->fed_segments - 1) * swarm->segment_us, now_us);
 }
 
-// As a real source of a file: any part of it can be had at any time. What a hook feeds comes in
-// order.
+// Whether the source loads segments on demand, like a real source of a file, where any part is
+// available at any time. A hook feeds them in order.
 static bool loads(const weft_sim_swarm *swarm) {
   return swarm->parameters.mode != WEFT_SIM_LIVE && !swarm->options.hooks.feed;
 }
@@ -60,7 +60,7 @@ weft_status weft_sim_feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
       WEFT_TRY(feed(share, p, now_us));
     return WEFT_OK;
   }
-  // A live segment exists when its last byte does.
+  // A live segment exists once its last byte does.
   while (!swarm->fed_all && p->feed_us <= now_us) {
     WEFT_TRY(feed(share, p, now_us));
     p->feed_us += swarm->segment_us;
@@ -124,13 +124,14 @@ static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
   }
 }
 
-// The one address that a joiner was given, as a node's: called on again while it is no neighbour.
+// Dials the one address that a joiner was given, like a node: again and again until it is a
+// neighbour.
 static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   const weft_peer_address source = weft_sim_address(0);
   return weft_sim_dial_to(share, p, &source, false, now_us);
 }
 
-// --- Timers of the peer's that are not its engine's
+// --- The peer's timers other than its engine's
 
 int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
   (void)share;
@@ -144,7 +145,7 @@ static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t
   const double per_hour = share->swarm->parameters.seeks_per_hour;
   if (per_hour <= 0 || p->id == 0)
     return WEFT_SIM_NEVER;
-  // Uniform gaps with the mean that was asked for: no logarithm, the same on every machine.
+  // Uniform gaps with the requested mean: without a logarithm, the same on every machine.
   const double gap_s = 3600 / per_hour * 2 * weft_sim_unit(weft_sim_rng_next(&p->link_rng));
   return weft_sim_after(now_us + 1, gap_s * 1e6);
 }
@@ -168,9 +169,9 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
   return weft_sim_dial_timers(share, p, now_us);
 }
 
-// --- Coming and going
+// --- Arrival and departure
 
-// What its engine paces itself by.
+// Returns the rate by which the peer's engine paces itself.
 static uint64_t given_bits_per_s(const weft_sim_parameters *o, const weft_sim_peer *p) {
   if (p->id == 0)
     return o->source_bits_per_s;
@@ -207,9 +208,10 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     p->banned[i] = WEFT_SIM_NOBODY;
   p->tracker_us = p->id && o->topology != WEFT_SIM_GRAPH ? now_us : WEFT_SIM_NEVER;
-  // Whoever comes together is told of all the others. Else the first to come, to whom the source
-  // belongs, are asked by everybody who comes within a moment, and of 100,000 none gets a word out.
-  // The source asks too: chance alone leaves it without anybody in one large swarm of twenty.
+  // Peers that come together ask the tracker once all have come. Otherwise everybody would dial the
+  // few that came first, the source among them, and of 100,000 peers none would get a message out.
+  // The source asks as well: otherwise it has no neighbours, by chance, in one of twenty large
+  // swarms.
   if (o->topology == WEFT_SIM_TRACKER && o->arrival == WEFT_SIM_TOGETHER)
     p->tracker_us = now_us + WEFT_SIM_TOGETHER_US;
   p->sample_us = p->sampled ? now_us : WEFT_SIM_NEVER;
@@ -250,7 +252,7 @@ weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *p, int64_t now_
         share, &(weft_sim_trace){
                    .time_us = now_us, .peer = p->id, .other = p->id, .kind = WEFT_SIM_TRACE_LEAVE});
   weft_sim_count_peer(share, p, now_us, true);
-  share->unfinished -= p->done_us == WEFT_SIM_NEVER; // nobody waits for it any more
+  share->unfinished -= p->done_us == WEFT_SIM_NEVER; // the run no longer waits for it
   weft_engine_free(p->engine);
   p->engine = NULL;
   p->state = WEFT_SIM_GONE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bursts from engine to engine: the sender's uplink, the path, losses, the receiver's downlink.
+// Moves bursts from engine to engine: the sender's uplink, the path, losses, the receiver's
+// downlink.
 #include <string.h>
 
 #include "sim/swarm/internal.h"
@@ -14,7 +15,8 @@ static uint64_t uplink_rate(const weft_sim_share *share, const weft_sim_peer *p)
 
 // --- Out
 
-// Room for a message that leaves now; NULL and WEFT_OK: the uplink's queue is full, it is lost.
+// Makes room for a message that leaves now. WEFT_OK with *out NULL: the uplink's queue is full, and
+// the message is lost.
 static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_contact *to,
                         uint32_t kind, size_t bytes, size_t wire_bytes, int64_t now_us,
                         void **out) {
@@ -41,7 +43,7 @@ static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_
 
 static bool is_data(const uint8_t *datagram) { return datagram[1] <= WEFT_PACKET_SPARSE; }
 
-// What a polluter does to a packet of real bytes; a token says by itself that it is spoilt.
+// Corrupts a byte of a packet's payload, for a polluter. Tokens have a flag for that instead.
 static void spoil(const weft_sim_share *share, weft_sim_peer *p, uint8_t *datagram, size_t bytes) {
   const size_t back = weft_sim_rng_below(&p->link_rng, share->swarm->parameters.block_bytes);
   datagram[bytes - 1 - back] ^= (uint8_t)(1 + weft_sim_rng_below(&p->link_rng, 255));
@@ -71,7 +73,7 @@ static void lose_on_way(weft_sim_share *share, size_t wire_bytes) {
   weft_sim_now(share, share->begin_us)->lost_bytes += wire_bytes;
 }
 
-// The uplink's queue was full: its engine counts it as sent, and it has not left.
+// Counts what a full uplink queue dropped: the engine counted it as sent, but it never left.
 static void count_unsent(weft_sim_share *share, const weft_sim_peer *p, size_t packets,
                          size_t control_bytes, size_t wire_bytes) {
   weft_sim_totals *t = &share->totals;
@@ -168,7 +170,7 @@ weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const 
   if (burst->token_count) {
     size_t wire = burst->wire_bytes + burst->token_count * share->swarm->parameters.overhead_bytes;
     for (size_t i = 0; i < burst->count; i++)
-      wire -= burst->datagrams[i].bytes; // they go by themselves
+      wire -= burst->datagrams[i].bytes; // these are sent separately
     WEFT_TRY(send_tokens(share, peer, to, burst, wire, now_us));
   }
   return burst->count ? send_datagrams(share, peer, to, burst, now_us) : WEFT_OK;
@@ -192,22 +194,21 @@ void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool 
   }
 }
 
-// Where datagrams get lost, of those that go to a peer.
+// Draws whether a datagram to a peer is lost at one of two places.
 typedef bool loses(const weft_sim_share *share, weft_sim_peer *p);
 
-// On the way: these do not use up its downlink.
+// Lost on the path: it does not use the peer's downlink.
 static bool loses_on_path(const weft_sim_share *share, weft_sim_peer *p) {
   return weft_sim_loses(share->swarm->parameters.loss, 1, NULL, &p->link_rng);
 }
 
-// At its own end, of what has passed its downlink.
+// Lost at the peer's own end: it has passed the downlink.
 static bool loses_at_end(const weft_sim_share *share, weft_sim_peer *p) {
   const weft_sim_class *class = &share->swarm->parameters.classes[p->class_index];
   return p->id && weft_sim_loses(class->loss, class->burst, &p->bad, &p->link_rng);
 }
 
-// Takes out of a message what is lost, packets of a token or datagrams, and tells how many bytes
-// that were on the wire.
+// Removes the lost packets from a token; returns how many bytes they were on the wire.
 static size_t thin_tokens(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
                           loses *lost_here) {
   weft_sim_token_head head;
@@ -227,7 +228,7 @@ static size_t thin_tokens(weft_sim_share *share, weft_sim_peer *p, weft_sim_mess
   return bytes;
 }
 
-// A length of 0 is left of each.
+// The same for datagrams, each of which leaves a length of 0.
 static size_t thin_datagrams(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
                              loses *lost_here) {
   uint32_t *lengths = (uint32_t *)(void *)(m + 1);
@@ -249,7 +250,7 @@ static size_t thin_datagrams(weft_sim_share *share, weft_sim_peer *p, weft_sim_m
   return bytes;
 }
 
-// What is left of a message behind a place where datagrams get lost; false: nothing.
+// Removes from a message what is lost at one place; false: nothing is left.
 static bool survives(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
                      loses *lost_here) {
   const uint32_t kind = m->kind & ~(uint32_t)WEFT_SIM_PASSED;
@@ -325,7 +326,7 @@ static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_
   return WEFT_OK;
 }
 
-// Whether the message has coded packets, which are of one segment then.
+// Whether the message has coded packets, which then belong to one segment; fills in `out`.
 static bool data_of(const weft_sim_share *share, const weft_sim_message *message,
                     weft_sim_trace *out) {
   if ((message->kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN) {
@@ -336,7 +337,7 @@ static bool data_of(const weft_sim_share *share, const weft_sim_message *message
   }
   const weft_sim_parameters *o = &share->swarm->parameters;
   const uint32_t *lengths = weft_sim_content(message);
-  uint32_t bytes = 0; // of the first
+  uint32_t bytes = 0; // of the first that was not lost
   out->packets = 0;
   for (uint32_t i = *lengths; i > 0; i--) {
     bytes = lengths[i] ? lengths[i] : bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One peer's turn: what arrived in a window and what its own timers ask for, in order of time, and
-// after each what its engine wants done.
+// One peer's turn: handles the messages of a window and the peer's own timers in order of time, and
+// after each of them what the engine asks for.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ static void prefetch_bytes(const void *start, size_t bytes) {
     __builtin_prefetch((const char *)start + at);
 }
 
-// The peer; what its engine always reads; what it reads for this message, in two steps.
+// Prefetches the peer; then what its engine always reads; then, in two steps, what the engine reads
+// for this message.
 void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
                        unsigned step) {
   const weft_sim_swarm *swarm = user;
@@ -58,7 +59,7 @@ static void lose_neighbour(weft_sim_share *share, weft_sim_peer *p, const weft_e
   p->degree -= p->degree > 0;
 }
 
-// late: played, and due since it stalled.
+// late: played after a stall, so it was due before.
 static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event *event, bool late,
                       int64_t now_us) {
   weft_sim_second *second = weft_sim_now(share, now_us);
@@ -83,7 +84,7 @@ static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event 
 
 static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   weft_event event;
-  bool late = false; // what is played next was waited for
+  bool late = false; // playback stalled for the next segment
   while (weft_engine_event(p->engine, &event))
     switch (event.kind) {
     case WEFT_EVENT_DECODED:
@@ -106,7 +107,7 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
     case WEFT_EVENT_LOAD:
       WEFT_TRY(weft_sim_load(share, p, event.segment, now_us));
       break;
-    case WEFT_EVENT_LONELY: // the tracker is asked a moment later, together with other timers
+    case WEFT_EVENT_LONELY: // ask the tracker a moment later, together with other timers
       if (share->swarm->parameters.topology == WEFT_SIM_TRACKER &&
           p->tracker_us != WEFT_SIM_NEVER && p->tracker_us > now_us + 200000)
         p->tracker_us = now_us + 200000;
@@ -132,7 +133,7 @@ weft_status weft_sim_drain(weft_sim_share *share, weft_sim_peer *peer, int64_t n
   if (status != WEFT_PENDING)
     return status;
   const int64_t deadline = weft_engine_deadline(peer->engine);
-  // Time must pass.
+  // Time must advance.
   peer->deadline_us = deadline != WEFT_ENGINE_NEVER && deadline <= now_us ? now_us + 1 : deadline;
   return WEFT_OK;
 }
@@ -151,14 +152,14 @@ static weft_status grow_inbox(weft_sim_share *share, size_t count) {
   return WEFT_E_NOMEM;
 }
 
-// Messages in the order in which the downlink lets them pass; those that do so after the window
-// come again then.
+// Puts messages in the order in which they pass the downlink; those that pass after this window are
+// sent again for later.
 static weft_status receive(weft_sim_share *share, weft_sim_peer *p, const weft_sim_turn *turn,
                            size_t *count) {
   size_t n = 0;
   WEFT_TRY(grow_inbox(share, turn->count));
   for (size_t i = 0; i < turn->count; i++) {
-    weft_sim_message *m = (weft_sim_message *)turn->messages[i]; // ours by now
+    weft_sim_message *m = (weft_sim_message *)turn->messages[i]; // the turn may change it
     const int64_t passed_us = weft_sim_pass_downlink(share, p, m);
     if (passed_us >= turn->end_us) {
       weft_sim_message later = *m;
@@ -191,7 +192,8 @@ static int64_t next_own(const weft_sim_share *share, const weft_sim_peer *p) {
   return p->own_us < next ? p->own_us : next;
 }
 
-// Who is looked at does not notice it: it counts as no event, and nothing follows from it.
+// Takes a sample. That is not an event and changes nothing in the peer, so sampling does not affect
+// the run.
 static void look_at(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   weft_sim_take_sample(share, p, now_us);
   p->sample_us = now_us + WEFT_SIM_SAMPLE_US;
@@ -222,7 +224,7 @@ static weft_status work_through(weft_sim_share *share, weft_sim_peer *p, size_t 
       weft_sim_message *m = share->inbox[i].message;
       now_us = share->inbox[i++].time_us;
       if (p->state != WEFT_SIM_ONLINE) {
-        weft_sim_lose(share, m, true); // left since its downlink took it
+        weft_sim_lose(share, m, true); // it left after its downlink took the message
         continue;
       }
       WEFT_TRY(weft_sim_arrive(share, p, m, now_us));
@@ -253,7 +255,7 @@ weft_status weft_sim_take_turn(void *user, weft_sim_lane *lane, const weft_sim_t
   if (next == WEFT_SIM_NEVER || next >= swarm->end_us)
     return WEFT_OK;
   if (p->wake_us < turn->end_us || next < p->wake_us) {
-    // A ring of windows lies ahead: what is later is looked at again then.
+    // A wake beyond the core's ring of windows is split: the peer looks again on the way.
     const int64_t far = turn->begin_us + (turn->end_us - turn->begin_us) * 2000;
     p->wake_us = next < far ? next : far;
     weft_sim_wake(lane, p->id, p->wake_us);

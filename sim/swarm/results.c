@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of peers and lanes, and its sum over all of them.
+// What is counted for peers and lanes, and the sums over all of them.
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,12 @@
 
 #include "sim/swarm/internal.h"
 
-enum { KEPT_MAX = 400000 }; // samples, and entries of the trace, of the run
+enum { KEPT_MAX = 400000 }; // samples and trace entries of the whole run, each
 
-// Makes room for one more of `bytes` bytes each; false: there is enough, or no memory. A lane goes
-// on to the end of the window in which it has all that may be kept, so that the first of all lanes
-// together, which are kept, are among what the lanes have, however many these are.
+// Makes room for one more item of `bytes` bytes; false: enough are kept, or there is no memory. A
+// lane that reaches KEPT_MAX goes on to the end of that window. The first KEPT_MAX items of all
+// lanes together, which the result keeps, are then complete and do not depend on the number of
+// lanes.
 static bool grow(const weft_sim_share *share, void *array, weft_sim_kept *kept, size_t bytes) {
   void *items;
   if (kept->count == KEPT_MAX)
@@ -23,7 +24,7 @@ static bool grow(const weft_sim_share *share, void *array, weft_sim_kept *kept, 
   }
   if (kept->count < kept->capacity)
     return true;
-  memcpy(&items, array, sizeof items); // the address of some pointer to objects
+  memcpy(&items, array, sizeof items); // `array` is the address of a pointer to objects
   const size_t larger = kept->capacity ? 2 * kept->capacity : 1024;
   items = realloc(items, larger * bytes);
   kept->cut = kept->cut || !items;
@@ -52,7 +53,8 @@ void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t no
                           .ahead = bulk ? s.segments : weft_engine_buffered(peer->engine)};
 }
 
-// The statistics are sums, but for a few marks; these do not add up and are left out.
+// Adds one engine's statistics. startup_us and lag_us do not add up and are left out; of
+// waited_max_us the sum has the maximum.
 static void add_statistics(weft_engine_statistics *sum, const weft_engine_statistics *one) {
   const int64_t marks[] = {sum->startup_us, sum->lag_us};
   const int64_t most =
@@ -123,7 +125,7 @@ static void add_totals(weft_sim_totals *sum, const weft_sim_totals *one) {
   add_statistics(&sum->peers, &one->peers);
 }
 
-// Each peer's digest as four numbers; their sums do not depend on who adds them up.
+// Adds a peer's digest as four numbers; the sums do not depend on the order of the peers.
 static void add_hash(uint64_t sum[4], const weft_sim_peer *p) {
   const uint64_t text[] = {p->id, p->hash};
   uint64_t digest[4];
@@ -165,7 +167,7 @@ typedef struct part {
   size_t count;
 } part;
 
-// All lanes' items of one kind, then all ranks'; the array is the swarm's.
+// Collects all lanes' items of one kind, then all ranks'. The swarm owns the array.
 static weft_status gather(weft_sim_swarm *swarm, size_t slot, size_t item_bytes,
                           part (*part_of)(const weft_sim_share *share), size_t *count) {
   weft_sim_transport *t = swarm->options.transport;
@@ -179,7 +181,7 @@ static weft_status gather(weft_sim_swarm *swarm, size_t slot, size_t item_bytes,
     if (!counts)
       return WEFT_E_NOMEM;
     counts[t->rank] = own;
-    WEFT_TRY(t->sum(t->user, counts, t->ranks)); // a leak of `counts` on a run that ends anyway
+    WEFT_TRY(t->sum(t->user, counts, t->ranks)); // `counts` leaks, but the run ends
     for (size_t r = 0; r < t->ranks; r++)
       most = counts[r] > most ? counts[r] : most;
   }

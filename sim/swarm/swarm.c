@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A swarm's making, its run and its end.
+// Sets up, runs and ends a swarm.
 #define _POSIX_C_SOURCE 200809L
 #include "sim/swarm/swarm.h"
 
@@ -26,14 +26,14 @@ static weft_status make_codecs(weft_sim_share *share) {
     share->codec = share->source_codec = share->made_codec;
     if (o->gather_segments) {
       WEFT_TRY(weft_gatherer_new(share->ctx, &share->gatherer));
-      weft_gatherer_stay(share->gatherer); // a run must repeat
+      weft_gatherer_stay(share->gatherer); // so that the run is repeatable
       share->codec = weft_gatherer_table(share->gatherer);
     }
     if (hooks->codec) {
       share->codec = *hooks->codec(hooks->user, share->number, false, &share->made_codec);
       share->source_codec = *hooks->codec(hooks->user, share->number, true, &share->made_codec);
     }
-    share->polluted_codec = share->codec; // what it makes is spoilt on its way out (network.c)
+    share->polluted_codec = share->codec; // network.c corrupts its packets on their way out
   } else {
     share->code = (weft_sim_codec){.fidelity = o->fidelity,
                                    .arena = share->arena,
@@ -57,7 +57,7 @@ static const weft_policy *policy_of(weft_sim_scheme scheme) {
       [WEFT_SIM_PULL] = &weft_policy_pull,
       [WEFT_SIM_SOURCE_ONLY] = &weft_policy_source_only,
       [WEFT_SIM_RAREST] = &weft_policy_rarest,
-      [WEFT_SIM_OWN] = &weft_policy_push, // until it is there, and for what it takes
+      [WEFT_SIM_OWN] = &weft_policy_push, // placeholder until options.policy is set
   };
   return policies[scheme];
 }
@@ -104,11 +104,11 @@ static void set_engine(weft_sim_share *share) {
   share->source = share->engine;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
-  if (o->topology == WEFT_SIM_BOOTSTRAP) // as a node's: it is called upon and calls on nobody
+  if (o->topology == WEFT_SIM_BOOTSTRAP) // like a node: others call it, and it calls nobody
     share->source.neighbours_target = 0;
 }
 
-// From the arena, since that asks for huge pages.
+// Returns zeroed memory from the arena, because that asks for huge pages.
 static void *zeroed(weft_sim_share *share, size_t bytes) {
   void *out = weft_sim_arena_take(share->arena, bytes, 64);
   return out ? memset(out, 0, bytes) : NULL;
@@ -125,7 +125,7 @@ static weft_status make_share(weft_sim_swarm *swarm, size_t number) {
   if (!share->arena)
     return WEFT_E_NOMEM;
   const weft_allocator allocator = weft_sim_arena_allocator(share->arena);
-  // The lanes are the threads: a product is never shared.
+  // The lanes are the threads: no product is split further.
   const weft_ctx_options context = {
       .backend = o->fidelity == WEFT_SIM_BYTES ? swarm->options.backend : NULL,
       .threads = 1,
@@ -160,7 +160,7 @@ static void make_peers(weft_sim_share *share) {
     p->free_rider = weft_sim_is_free_rider(model, id);
     p->polluter = weft_sim_is_polluter(model, id);
     p->sampled = id < swarm->parameters.sampled;
-    // Two generators a peer: what the network does must not shift what the engine draws.
+    // Two generators per peer: what the network draws must not shift what the engine draws.
     p->engine_rng.state = weft_sim_draw(swarm->parameters.seed, 101, id, 0);
     p->link_rng.state = weft_sim_draw(swarm->parameters.seed, 102, id, 0);
     p->hash = id;
@@ -207,7 +207,7 @@ static void set_times(weft_sim_swarm *swarm) {
     swarm->stall_us +=
         (int64_t)(100.0 * (double)swarm->segment_bytes * 8e6 / (double)slowest / (1 - o->loss));
     swarm->end_us = WEFT_SIM_NEVER / 2;
-    swarm->second_count = 3600; // and more when they have passed
+    swarm->second_count = 3600; // and more once these have passed
     return;
   }
   swarm->segment_us = (int64_t)((double)swarm->segment_bytes * 8e6 / (double)o->rate_bits_per_s);
@@ -227,13 +227,13 @@ static weft_status make_graph(weft_sim_swarm *swarm) {
   return weft_sim_graph_new((size_t)o->peers + 1, o->neighbours, &rng, &swarm->graph);
 }
 
-// A backend that is named has to be there, also where no bytes are real: a slip of its name would
-// show only once they are.
+// Checks that a backend given by name exists even if no bytes are real. Otherwise a misspelled name
+// would be noticed only once they are.
 static weft_status check_backend(const weft_sim_swarm *swarm) {
   const weft_ctx_options named = {.backend = swarm->options.backend, .threads = 1};
   weft_ctx *ctx = NULL;
   if (!named.backend || swarm->parameters.fidelity == WEFT_SIM_BYTES)
-    return WEFT_OK; // every lane's context is of it
+    return WEFT_OK; // every lane's context checks it
   const weft_status status = weft_ctx_new(&ctx, &named);
   weft_ctx_free(ctx);
   return status;
@@ -270,8 +270,8 @@ static weft_status build(weft_sim_swarm *swarm) {
   return WEFT_OK;
 }
 
-// Whether every rank could make its part: who went on without one would wait for it for ever.
-// WEFT_E_STOPPED: another one could not, and says why.
+// Lets all ranks know whether each could build its part: a rank that went on without another would
+// wait for it forever. WEFT_E_STOPPED: another rank failed, and reports why.
 static weft_status agree(const weft_sim_transport *t, weft_status status) {
   uint64_t failed = status != WEFT_OK;
   if (!t)
@@ -280,7 +280,8 @@ static weft_status agree(const weft_sim_transport *t, weft_status status) {
   return status == WEFT_OK && failed ? WEFT_E_STOPPED : status;
 }
 
-// Ranks take their lanes' letters apart by the number of lanes that they have themselves.
+// Checks that all ranks have the same number of threads: each unpacks parcels by its own number of
+// lanes.
 static weft_status same_threads(const weft_sim_options *o) {
   uint64_t sum = o->threads;
   if (!o->transport)
@@ -351,7 +352,7 @@ static bool keep_on(void *user, int64_t now_us) {
   return !hooks->keep_on || hooks->keep_on(hooks->user, now_us);
 }
 
-// Before the lanes get there, since each counts in its own: bulk ends nobody knows when.
+// Extends every lane's seconds before the lanes get there: nobody knows in advance when bulk ends.
 static weft_status make_seconds(weft_sim_swarm *swarm, int64_t until_us) {
   const size_t needed = (size_t)(until_us / 1000000) + 1;
   if (needed <= swarm->second_count)
@@ -375,8 +376,8 @@ static weft_status run_until(weft_sim_swarm *swarm, int64_t until_us) {
   return weft_sim_core_run(swarm->core, until_us, keep_on);
 }
 
-// Until nothing is under way any more, so that every byte that was sent is accounted for; engines
-// that still have something to say to each other after a minute are cut short.
+// Runs until nothing is under way, so that every byte sent is accounted for. Engines that still
+// exchange messages after a minute are cut short.
 static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
   weft_sim_transport *t = swarm->options.transport;
   for (int64_t until_us = now_us; until_us < now_us + 60000000;) {
@@ -391,8 +392,8 @@ static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
   return WEFT_OK;
 }
 
-// Bulk ends when everybody who did not leave before has everything, which all ranks find out
-// together. Nothing stalls before somebody comes who lacks something.
+// Runs until all peers that have not left have everything, which all ranks determine together.
+// While all peers that have come are done, waiting for more to come is not a stall.
 static weft_status run_bulk(weft_sim_swarm *swarm) {
   weft_sim_transport *t = swarm->options.transport;
   const uint32_t all = weft_sim_arrived(&swarm->model, WEFT_SIM_NEVER - 1);
@@ -412,7 +413,7 @@ static weft_status run_bulk(weft_sim_swarm *swarm) {
     if (sums[0] == 0)
       return let_arrive(swarm, until_us);
     const uint32_t there = weft_sim_arrived(&swarm->model, until_us);
-    const int64_t came_us = swarm->model.arrive_us[there]; // the last of them
+    const int64_t came_us = swarm->model.arrive_us[there]; // of the last arrival
     if (sums[1] || came_us > progress_us || sums[0] <= all - there)
       progress_us = until_us;
     if (until_us - progress_us > swarm->stall_us) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench banks`: how many times a lookup of a warp goes to shared memory, by simulation.
-// Gibraltar found 2.92 for a half-warp of 16 lanes on 16 banks; today's devices have warps of 32
-// lanes and 32 banks.
+// `weft bench banks`: simulates how many turns a warp's lookup takes in shared memory because of
+// bank conflicts. Gibraltar found 2.92 for a half-warp of 16 lanes on 16 banks; current devices
+// have warps of 32 lanes and 32 banks.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum { LANES_MAX = 32, LOOKUPS = 20000, ENTRIES = 255 };
 
-// Where entry `entry` lies for a lane, in words: the bank is that modulo the number of banks.
+// Where an entry lies for a lane, in words; its bank is that number modulo the number of banks.
 typedef struct layout {
   const char *name, *what;
   unsigned (*word)(unsigned entry, unsigned lane);
@@ -50,7 +50,8 @@ static uint64_t next(uint64_t *state) {
   return *state;
 }
 
-// Lanes that want the same word share it; each further word of a bank is another turn.
+// Returns the turns of one lookup. Lanes that want the same word share it; each further word in a
+// bank takes another turn.
 static unsigned turns(const unsigned *word, unsigned lanes) {
   unsigned of_bank[LANES_MAX] = {0}, most = 0;
   for (unsigned lane = 0; lane < lanes; lane++) {
@@ -63,7 +64,7 @@ static unsigned turns(const unsigned *word, unsigned lanes) {
   return most;
 }
 
-// A warp multiplies bytes by one coefficient: lanes look up log c + log x, log c the same for all.
+// Simulates a warp that multiplies bytes by one coefficient c: every lane looks up log c + log x.
 static double turns_per_lookup(const layout *table, unsigned lanes, uint64_t *random) {
   uint64_t sum = 0;
   for (unsigned lookup = 0; lookup < LOOKUPS; lookup++) {

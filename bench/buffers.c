@@ -31,7 +31,7 @@ void *weft_bench_place(size_t bytes) {
   const size_t whole = (bytes + page) / page * page;
   void *const memory = aligned_alloc(page, whole);
   if (memory && page == HUGE_PAGE)
-    (void)madvise(memory, whole, advice); // refused: other pages serve too
+    (void)madvise(memory, whole, advice); // if refused, other pages will do
   return memory;
 }
 

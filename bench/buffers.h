@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and random bytes for measurements. A program that cannot have its buffers has nothing to
-// measure, so these calls end it with a message rather than return an error.
+// Memory and random bytes for measurements. A program without its buffers cannot measure anything,
+// so these functions end it with a message rather than return an error.
 #ifndef WEFT_BENCH_BUFFERS_H
 #define WEFT_BENCH_BUFFERS_H
 
@@ -9,22 +9,22 @@
 
 #include "weft/memory.h"
 
-// `count` items of `size` bytes, zeroed, aligned to 64 bytes; free() takes it back. Large blocks
-// ask for huge pages: where small pages happen to lie decides which of them share a cache set, and
-// that would make two runs of one program differ by more than the repetitions within a run.
+// Returns `count` zeroed items of `size` bytes, aligned to 64 bytes, to be freed by free(). Large
+// blocks ask for huge pages: where small pages happen to lie decides which of them share a cache
+// set, which would make two runs of one program differ more than the repetitions within a run.
 void *weft_bench_alloc(size_t count, size_t size);
-// The same kind of memory, not zeroed; NULL when there is none.
+// The same kind of memory, not zeroed; NULL if there is none.
 void *weft_bench_place(size_t bytes);
-// From now on large blocks refuse huge pages instead, as most programs' memory does without asking.
+// Makes large blocks refuse huge pages from now on, like the memory of most programs.
 void weft_bench_small_pages(void);
 
-// A printf into fresh memory; free() takes it back.
+// Formats text into new memory, to be freed by free().
 __attribute__((format(printf, 1, 2))) char *weft_bench_text(const char *format, ...);
 
 // The C library's memory as a weft_allocator.
 extern const weft_allocator weft_bench_allocator;
 
-// Random bytes that a seed repeats (xoshiro256**, seeded by splitmix64). For measurements only.
+// Random bytes that a seed reproduces (xoshiro256**, seeded by splitmix64). For measurements only.
 typedef struct weft_bench_random {
   uint64_t state[4];
 } weft_bench_random;
@@ -33,7 +33,7 @@ void weft_bench_random_seed(weft_bench_random *random, uint64_t seed);
 uint64_t weft_bench_random_next(weft_bench_random *random);
 void weft_bench_random_bytes(weft_bench_random *random, uint8_t *out, size_t bytes);
 void weft_bench_random_nonzero(weft_bench_random *random, uint8_t *out, size_t bytes);
-// A seed from the system, for runs that are given none.
+// Returns a seed from the system, for runs without a given one.
 uint64_t weft_bench_fresh_seed(void);
 
 #endif

@@ -9,10 +9,10 @@
 #include "bench/check.h"
 #include "bench/timing.h"
 
-// Iterations per call: some microseconds, so that the call itself does not count.
+// Iterations per call: a few microseconds, so that the call's own cost is negligible.
 #define LOOP_ITERATIONS 256u
-// Bytes of one row that are loaded or stored before the next row's turn: hardware has one stream to
-// follow at a time, or many in parallel.
+// Bytes of one row loaded or stored before switching to the next row: long runs give the hardware
+// one stream at a time to follow, short ones many in parallel.
 static const size_t stream_runs[] = {4096, 512};
 
 typedef struct memory_state {
@@ -20,7 +20,7 @@ typedef struct memory_state {
   uint8_t *to;
   const uint8_t *from;
   size_t bytes;
-  bool backwards; // the next pass of a turning read
+  bool backwards; // direction of the next pass of a turning read
 } memory_state;
 
 static void call_loop(void *user) {
@@ -59,7 +59,7 @@ int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ce
   for (size_t c = 0; c < group->case_count; c++)
     if (group->cases[c].work.user == ceiling)
       return (int)c;
-  // call_loop takes the ceiling back as const: the cast only passes through the void pointer.
+  // call_loop casts this back to const.
   return weft_bench_group_add(
       group, &(weft_bench_case){
                  .operation = "ceiling",
@@ -126,8 +126,8 @@ int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *fro
 typedef struct streams_state {
   weft_bench_read read;
   weft_bench_write write;
-  size_t run;   // bytes of a row
-  size_t ahead; // bytes by which a row's are fetched before; 0: not at all
+  size_t run;   // bytes of a row before the next row's turn
+  size_t ahead; // prefetch distance in bytes; 0: no prefetching
   size_t k, m, bytes;
   uint8_t *const *x, *const *y;
 } streams_state;
@@ -138,7 +138,7 @@ static void call_streams(void *user) {
     const size_t n = s->bytes - at < s->run ? s->bytes - at : s->run;
     for (size_t j = 0; j < s->k; j++) {
       for (size_t b = 0; s->ahead && b < n; b += 64)
-        __builtin_prefetch(s->x[j] + at + s->ahead + b, 0, 2); // behind the end it does nothing
+        __builtin_prefetch(s->x[j] + at + s->ahead + b, 0, 2); // beyond the end this does nothing
       s->read(s->x[j] + at, n);
     }
     for (size_t i = 0; i < s->m; i++)
@@ -146,7 +146,7 @@ static void call_streams(void *user) {
   }
 }
 
-// Of a few calls, after one that is not counted.
+// Returns the least time of a few calls, after a warm-up.
 static double least_seconds(streams_state *state) {
   enum { CALLS = 5 };
   double least = 0;
@@ -160,8 +160,8 @@ static double least_seconds(streams_state *state) {
   return least;
 }
 
-// A bound is what the best way has: long or short runs, with and without fetching and stores past
-// the caches.
+// Chooses the fastest way, because only that is a bound: long or short runs, with and without
+// prefetching and stores past the caches.
 static void choose_way(streams_state *state, uint32_t machine_cpu, bool update) {
   const weft_bench_write stream = update ? NULL : weft_bench_stream_widest(machine_cpu);
   streams_state best = *state;

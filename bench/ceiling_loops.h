@@ -2,15 +2,16 @@
 // The loops behind ceilings.c, one file per instruction set.
 //
 // Each arithmetic loop holds a few sources, a few coefficients and several sums in registers and
-// forms all pairs, so that no two products are alike and no sum waits for the one before it. The
-// sources pass through an empty asm in each step: the compiler must take them as new.
+// forms all pairs, so that no two products are equal and no sum waits for the one before. In each
+// step the sources pass through an empty asm statement, so the compiler must treat them as new
+// values.
 #ifndef WEFT_BENCH_CEILING_LOOPS_H
 #define WEFT_BENCH_CEILING_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Byte x coefficient products of one iteration.
+// Byte x coefficient products per iteration.
 #define WEFT_BENCH_GFNI512_PRODUCTS (2u * 16 * 64)
 #define WEFT_BENCH_GFNI256_TERNARY_PRODUCTS (2u * 16 * 32)
 #define WEFT_BENCH_GFNI128_PRODUCTS (4u * 8 * 16)

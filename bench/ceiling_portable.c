@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceilings in plain C: one table lookup per product, and reading memory by words.
+// Ceilings in plain C: one table lookup per product, and reading memory in words.
 #include <string.h>
 
 #include "bench/ceiling_loops.h"
 #include "kernels/gf256.h"
 
-// The index comes out of a register and the table lies in the first cache level: what is left is
-// the lookup and the XOR that any log/exp technique must do for each product.
+// The index comes from a register and the table is in the first-level cache. What remains is the
+// lookup and the XOR that any log/exp technique needs for each product.
 void weft_bench_loop_table(size_t iterations) {
   const uint8_t *table = weft_gf256_exp;
   uint64_t word = 0x0123456789abcdefu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of ceilings, the only place of bench/ that chooses loops by the instruction set.
+// The table of ceilings: the only place in bench/ that chooses loops by instruction set.
 #include "bench/ceilings.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ const weft_bench_ceiling weft_bench_ceilings[] = {
 
 const size_t weft_bench_ceiling_count = sizeof weft_bench_ceilings / sizeof *weft_bench_ceilings;
 
-// Row of the kernels' table -> the loops that bound its technique, best first. A row that is not
-// here has no bound of its own kind.
+// Each row of the kernels' table with the loops that bound its technique, best first. A row that is
+// not listed has no such bound.
 static const struct {
   const char *row, *ceiling;
 } bounds[] = {

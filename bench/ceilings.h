@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the core can do at most: loops that only multiply and add registers, and loops that only
-// read or copy memory. Measured in the same rounds as the code whose share of them is quoted.
+// Ceilings, the most that a core can do: loops that only multiply and add registers, or only read
+// or copy memory. They are measured in the same rounds as the code whose share of them is quoted.
 #ifndef WEFT_BENCH_CEILINGS_H
 #define WEFT_BENCH_CEILINGS_H
 
@@ -19,19 +19,19 @@ typedef struct weft_bench_ceiling {
 extern const weft_bench_ceiling weft_bench_ceilings[];
 extern const size_t weft_bench_ceiling_count;
 
-// The ceiling of a row's technique on this machine, or NULL where the technique has none.
+// Returns the ceiling of a row's technique on this machine; NULL if the technique has none.
 // row_cpu: the WEFT_CPU_* that the row needs; a loop that needs more says nothing about the row.
 const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_cpu,
                                                  uint32_t machine_cpu);
 
-// Reads every byte once with the widest loads of the machine.
+// Reads every byte once with the machine's widest loads.
 typedef void (*weft_bench_read)(const uint8_t *data, size_t bytes);
 weft_bench_read weft_bench_read_widest(uint32_t machine_cpu, const char **name);
 
-// Stores every byte once with the widest stores of the machine; `change`: loads it before.
+// Stores every byte once with the machine's widest stores; `change`: loads it first.
 typedef void (*weft_bench_write)(uint8_t *data, size_t bytes);
 weft_bench_write weft_bench_write_widest(uint32_t machine_cpu, bool change);
-// The same past the caches; NULL: there are no such stores.
+// The same with stores past the caches; NULL: there are none.
 weft_bench_write weft_bench_stream_widest(uint32_t machine_cpu);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench ceilings`: every arithmetic ceiling of this machine, and its memory by working set.
+// `weft bench ceilings`: all arithmetic ceilings of this machine, and its memory speed by working
+// set.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@ static void add_arithmetic(weft_bench_group *group, uint32_t cpu) {
       weft_bench_add_ceiling(group, &weft_bench_ceilings[c]);
 }
 
-// Half of each cache level, so that the set stays inside, and one that no level holds.
+// Chooses half of each cache level (a quarter of L3), so that the set stays inside, and a set that
+// no level holds.
 static size_t working_sets(const weft_bench_machine *machine, size_t sets[4],
                            const char *names[4]) {
   enum { LARGEST = 256 << 20 };
@@ -26,7 +28,7 @@ static size_t working_sets(const weft_bench_machine *machine, size_t sets[4],
   for (size_t i = 0; i < 4; i++) {
     const size_t bytes = levels[i] > LARGEST ? LARGEST : levels[i];
     if (bytes == 0 || (i == 3 && bytes <= last))
-      continue; // an unknown level, or a last level too large to be left
+      continue; // unknown, or the last level is too large to leave
     sets[count] = bytes / 4096 * 4096;
     names[count++] = level_names[i];
   }
@@ -57,7 +59,7 @@ int weft_bench_ceilings_command(int argc, char **argv) {
     weft_bench_random random;
     weft_bench_random_seed(&random, options.seed);
     weft_bench_random_bytes(&random, from, sets[i]);
-    // The copy's two halves together fill what the read fills alone.
+    // Both halves of the copy together have the size of the read.
     char *const title = weft_bench_text("memory, %s: read %zu KiB, copy %zu KiB", names[i],
                                         sets[i] >> 10, sets[i] >> 11);
     weft_bench_group *const group = weft_bench_group_new(title);

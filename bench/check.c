@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison with the scalar row.
+// Compares results with the scalar row.
 #include "bench/check.h"
 
 #include <stdio.h>

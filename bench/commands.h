@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparisons of `weft bench`. Each takes its own name as argv[0] and returns an exit status.
+// The comparisons of `weft bench`. Each gets its own name as argv[0] and returns an exit status.
 #ifndef WEFT_BENCH_COMMANDS_H
 #define WEFT_BENCH_COMMANDS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench compare A.json B.json`: what changed beyond noise. A case changed when the ranges of
-// its repetitions lie apart; where the two runs had the core at another speed, the shares of the
-// ceilings say whether the code changed or the machine.
+// `weft bench compare A.json B.json`: what changed beyond noise. A case changed if the ranges of
+// its repetitions do not overlap. If the core ran at another speed, the shares of the ceilings show
+// whether the code changed or the machine.
 #define _POSIX_C_SOURCE 200809L // S_ISDIR
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 static json_t *load(const char *file) {
   json_error_t error;
   struct stat about;
-  if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) { // which would be an empty file below
+  if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) { // else taken for an empty file
     fprintf(stderr, "weft bench compare: %s: %s\n", file, strerror(EISDIR));
     return NULL;
   }
@@ -29,7 +29,7 @@ static json_t *load(const char *file) {
     if (error.line > 0)
       fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
     else
-      fprintf(stderr, "weft bench compare: %s\n", error.text); // which names the file
+      fprintf(stderr, "weft bench compare: %s\n", error.text); // this text names the file
     return NULL;
   }
   if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||
@@ -46,7 +46,7 @@ static const char *text_at(const json_t *object, const char *key) {
   return text ? text : "unknown";
 }
 
-// Tells what the two runs do not have in common, as it may explain any change.
+// Prints in what the two runs differ, because that may explain any change.
 static void print_differences(const json_t *a, const json_t *b) {
   static const char *const keys[] = {"commit", "compiler", "flags"};
   static const char *const machine_keys[] = {"cpu", "system"};
@@ -61,8 +61,9 @@ static void print_differences(const json_t *a, const json_t *b) {
              text_at(machine_b, machine_keys[i]));
 }
 
-// The nth case, from 0, with this id in the groups of this title, or NULL. Ids repeat: a read of
-// the same size in two groups, the same operation on more segments in one.
+// Returns the nth case, from 0, with this id in the groups of this title; NULL if there is none.
+// Ids repeat: a read of the same size in two groups, the same operation on more segments within
+// one.
 static const json_t *find_case(const json_t *root, const char *title, const char *id, size_t nth) {
   size_t g = 0, c = 0;
   json_t *group = NULL, *entry = NULL;
@@ -77,7 +78,7 @@ static const json_t *find_case(const json_t *root, const char *title, const char
   return NULL;
 }
 
-// The case of the other report that stands where `entry` stands among those of its id.
+// Returns the other report's case at the same position among the cases of its id.
 static const json_t *find_counterpart(const json_t *root, const json_t *other, const char *title,
                                       const json_t *entry) {
   const char *const id = text_at(entry, "id");
@@ -87,7 +88,7 @@ static const json_t *find_counterpart(const json_t *root, const json_t *other, c
   return find_case(other, title, id, nth);
 }
 
-// False when the case has no times.
+// Returns false if the case has no times.
 static bool times_of(const json_t *entry, weft_bench_spread *out) {
   const json_t *const seconds = json_object_get(entry, "seconds_per_call");
   const size_t count = json_array_size(seconds);
@@ -115,7 +116,7 @@ typedef struct case_counts {
   size_t changed, same, missing;
 } case_counts;
 
-// Cases that `root` has and `other` lacks, or has without times.
+// Lists cases that `root` has and `other` lacks, or has without times.
 static void list_missing(const json_t *root, const json_t *other, const char *which,
                          case_counts *tally) {
   size_t g = 0, c = 0;
@@ -145,7 +146,7 @@ static void compare_case(const char *title, const json_t *root_a, const json_t *
     return;
   }
   tally->changed++;
-  // Speeds: the higher, the better.
+  // In speeds: higher is better.
   printf("  %-48s x%.3f, apart by %.1f %%", id, time_a.median / time_b.median,
          100 * (time_b.median < time_a.median ? time_a.min / time_b.max - 1
                                               : time_b.min / time_a.max - 1));

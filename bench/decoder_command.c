@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench decoder`: the two parts of progressive decoding, each timed by itself: n packets
-// eliminated as they arrive, and their payloads reduced to blocks when all are there. In the same
-// rounds the whole of it, and one packet recoded on demand.
+// `weft bench decoder`: times the two parts of progressive decoding separately: the elimination of
+// n packets as they arrive, and the reduction of their payloads to blocks once all are there. The
+// same rounds time deferred decoding as a whole, and one packet recoded on demand.
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct decoder_run {
   size_t row_count;
 } decoder_run;
 
-// A segment's packets and the decoder that they go to, on one thread.
+// A segment's packets and the decoder that takes them, on one thread.
 typedef struct arrivals {
   const weft_bench_shape *shape;
   const char *row;
@@ -57,7 +57,7 @@ static void arrivals_free(arrivals *a) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What is timed, and what comes before it
+// What is timed, and what precedes it
 
 static void begin(void *user) {
   arrivals *const a = user;
@@ -84,7 +84,7 @@ static void reduce(void *user) {
   }
 }
 
-// Decodes once and looks at every byte.
+// Decodes once and compares every byte.
 static const char *check(arrivals *a) {
   const size_t bytes = a->shape->n * a->shape->k;
   memset(a->blocks, 0xa5, bytes);

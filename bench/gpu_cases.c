@@ -16,7 +16,7 @@ struct weft_bench_gpu {
   weft_ctx *ctx;
   weft_queue *queue[QUEUES];
   uint64_t seed;
-  // Freed with it, in reverse.
+  // Freed with the gpu, in reverse order.
   struct {
     weft_mem mem;
     void *memory;
@@ -85,7 +85,7 @@ static weft_exec exec_of(const weft_bench_gpu *gpu, size_t queue) {
   return exec;
 }
 
-// Random bytes: a few megabytes of them, repeated.
+// Returns random bytes: a few megabytes, repeated.
 static uint8_t *random_memory(weft_bench_gpu *gpu, weft_mem mem, size_t bytes, bool nonzero) {
   enum { PIECE = 4 << 20 };
   uint8_t *out = memory(gpu, mem, bytes);
@@ -121,7 +121,7 @@ static int add(weft_bench_group *group, gpu_case *c, const char *operation, cons
                void (*call)(void *), double output, const char *checked, int ceiling,
                weft_bench_metric bound_by) {
   const double times = (double)c->repeat;
-  call(c); // warms up
+  call(c); // warm-up
   return weft_bench_group_add(
       group, &(weft_bench_case){.operation = operation,
                                 .row = weft_ctx_backend(c->gpu->ctx),
@@ -202,7 +202,7 @@ int weft_bench_gpu_add_tensor(weft_bench_gpu *gpu, weft_bench_group *group, size
     return -1;
   }
   c->repeat = 16;
-  // A coded byte is 8 inner products of 8 n bits.
+  // A coded byte consists of 8 inner products of 8 n bits each.
   return add(group, c, "ceiling", "b1 wgmma, as bytes coded", call_tensor,
              products / (64.0 * (double)n), "", -1, WEFT_BENCH_OUTPUT);
 }
@@ -218,7 +218,7 @@ static void call_products(void *user) {
   wait_all(c->gpu);
 }
 
-// Row by row of the first product, a few columns: against the field's definition.
+// Checks the first rows of the first product against the scalar row.
 static const char *check_product(const gpu_case *c, weft_mem mem) {
   const size_t rows = c->m < 8 ? c->m : 8;
   uint8_t *a = weft_bench_alloc(rows, c->n), *x = weft_bench_alloc(c->n, c->k),
@@ -335,8 +335,8 @@ int weft_bench_gpu_add_encode(weft_bench_gpu *gpu, weft_bench_group *group, size
              WEFT_BENCH_OUTPUT);
 }
 
-// Each queue takes every QUEUES-th group of segments: upload, preparation, product and download of
-// different groups overlap.
+// Each queue takes every QUEUES-th group of segments, so that upload, preparation, product and
+// download of different groups overlap.
 static void call_host_to_host(void *user) {
   gpu_case *c = user;
   const size_t group_bytes = (size_t)8 << 20, segment_bytes = c->n * c->k;
@@ -379,7 +379,7 @@ int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group
              WEFT_BENCH_OUTPUT);
 }
 
-// Segments become resident, all by one call, and are freed again.
+// Makes all segments resident in one call and frees them again.
 static void call_upload(void *user) {
   gpu_case *c = user;
   weft_bench_must("segments", weft_segments_new(c->gpu->ctx, c->options, c->segments,

@@ -15,7 +15,7 @@ json_t *weft_bench_gpu_driver(void) {
     return json_null();
   const char *version = fgets(line, sizeof line, file) ? line : "";
   fclose(file);
-  // "... Kernel Module for x86_64  580.159.04  Release Build ...": the first word with a dot in it.
+  // "... Kernel Module for x86_64  580.159.04  Release Build ...": the first word with a dot.
   for (const char *word = strtok(line, " \t\n"); word; word = strtok(NULL, " \t\n"))
     if (strchr(word, '.'))
       return json_string(word);

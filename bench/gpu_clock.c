@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML and the driver, opened at run time and spoken to by the few names that are needed. NVML
-// counts all GPUs of the machine; which one the benches use, CUDA's first, only the driver knows.
+// NVML and the driver, opened at run time through the few functions needed. NVML counts all GPUs of
+// the machine; only the driver knows which of them is CUDA's first, the one that the benches use.
 #define _GNU_SOURCE // dlopen in older C libraries' headers
 #include "bench/gpu_clock.h"
 
@@ -20,14 +20,14 @@ static struct {
   bool tried, there;
 } nvml;
 
-// Pointers to functions and to data are of one size where there is dlsym.
+// Pointers to functions and to data have the same size wherever dlsym exists.
 static bool find(void *library, const char *name, void *slot) {
   void *const at = dlsym(library, name);
   memcpy(slot, &at, sizeof at);
   return at != NULL;
 }
 
-// Where CUDA's first device is, as "0000:41:00.0".
+// Returns the bus address of CUDA's first device, such as "0000:41:00.0".
 static bool find_bus(char *bus, int bytes) {
   int (*start)(unsigned flags), (*at)(int *device, int index), (*bus_of)(char *, int, int);
   int device = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench gpu`: the library on one device, beside the device's ceilings of the same run.
+// `weft bench gpu`: the library on one device, with the device's ceilings of the same run.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int add_dram(weft_bench_gpu *gpu, weft_bench_group *group) {
                                  WEFT_MEM_DEVICE, (size_t)1 << 30);
 }
 
-// Coded bytes of one product: enough to fill the device.
+// Returns how many coded blocks of k bytes fill the device.
 static size_t rows_for(const gpu_run *run, size_t k) {
   return ((size_t)1 << (run->options.quick ? 26 : 28)) / k;
 }
@@ -134,7 +134,7 @@ static void host_to_host(gpu_run *run) {
   weft_bench_gpu_free(gpu);
 }
 
-// Datagrams in, recoded datagrams out: decoders with their payloads on the device.
+// Datagrams in, recoded datagrams out: decoders with payloads on the device.
 static void relay(gpu_run *run) {
   static const struct { size_t segments, n, k; } shapes[] = {{256, 128, 4096}, {1024, 64, 1024}};
   const size_t bytes = (size_t)256 << 20;
@@ -160,7 +160,7 @@ static void relay(gpu_run *run) {
   }
 }
 
-// Segments spread over 1, 2, 4, ... devices, and all there are.
+// Segments spread over 1, 2, 4, ... devices, and over all.
 static void devices(gpu_run *run) {
   enum { MOST = 16 };
   weft_bench_gpu *gpus[MOST];

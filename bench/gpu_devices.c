@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several devices at work at once, each fed by a thread of its own that waits for the start of a
+// Several devices working at once, each fed by its own thread, which waits for the start of a
 // round.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -9,17 +9,17 @@
 #include "bench/check.h"
 #include "bench/gpu_cases.h"
 
-enum { CALLS = 4 }; // of a round, so that meeting for it does not count
+enum { CALLS = 4 }; // per round, so that the cost of the barriers is negligible
 
 typedef struct worker {
   weft_bench_crowd *crowd;
   pthread_t thread;
-  weft_bench_group *group; // holds the device's own case, which the worker calls
+  weft_bench_group *group; // holds the device's own case
   const weft_bench_case *entry;
 } worker;
 
 struct weft_bench_crowd {
-  pthread_barrier_t begin, end; // of a round: the workers and the caller
+  pthread_barrier_t begin, end; // of a round: for the workers and the caller
   bool stop;                    // read after `begin`
   worker *workers;
   size_t count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relay whose payloads lie on a device: datagrams of many segments come in, mixed, from pinned
+// A relay whose payloads are on a device: mixed datagrams of many segments come in from pinned
 // memory, fresh combinations go out to pinned memory, and segments are read.
 #include "bench/gpu_relay.h"
 
@@ -14,8 +14,8 @@
 enum {
   QUEUES = 4,
   TOGETHER = 56,  // segments that a queue takes at a time
-  AHEAD = 16,     // datagrams whose headers are fetched before they are read
-  ARRIVALS = 2048 // packets of one call: what a relay finds when it looks
+  AHEAD = 16,     // datagrams by which headers are prefetched
+  ARRIVALS = 2048 // packets of one call: what a relay finds when it polls
 };
 
 struct weft_bench_relay {
@@ -51,7 +51,7 @@ static uint8_t *datagram(uint8_t *base, const weft_bench_relay *r, size_t segmen
   return base + (segment * r->n + i) * r->stride;
 }
 
-// What sources would have sent: n coded packets of each segment.
+// Makes what sources would have sent: n coded packets of each segment.
 static void fill_datagrams(weft_bench_relay *r, uint64_t seed) {
   const size_t bytes = r->n * r->k;
   uint8_t *data = weft_bench_alloc(1, bytes);
@@ -197,7 +197,7 @@ static void arrive(weft_bench_relay *r, size_t first, size_t some, weft_queue *q
     const weft_decoder_options options = {.id = id_of(r, s), .mem = WEFT_MEM_DEVICE};
     weft_bench_must("decoder", weft_decoder_new(r->ctx, &options, &r->decoders[s]));
   }
-  for (size_t at = 0; at < all;) { // a packet of each segment in turn
+  for (size_t at = 0; at < all;) { // one packet of each segment in turn
     size_t count = 0;
     for (; count < ARRIVALS && at < all; count++, at++) {
       const size_t s = first + at % some, soon = at + AHEAD < all ? at + AHEAD : at;
@@ -258,7 +258,8 @@ static void call_relay(void *user) {
   for_all(user, arrive, recode);
 }
 
-// All packets in one launch, without decoders: what the device reads over the bus by itself.
+// Gathers all packets in one launch, without decoders: what the device reads over the bus by
+// itself.
 static void call_gather(void *user) {
   const weft_bench_relay *r = user;
   weft_exec exec = weft_ctx_host_exec(r->ctx, NULL);
@@ -268,7 +269,7 @@ static void call_gather(void *user) {
   wait_all(r);
 }
 
-// The same packets' worth of progressive elimination on the device, payloads and all.
+// The same number of packets in progressive elimination on the device, including payloads.
 static void call_eliminate(void *user) {
   const weft_bench_relay *r = user;
   weft_exec exec = weft_ctx_host_exec(r->ctx, NULL);
@@ -281,7 +282,7 @@ static void call_eliminate(void *user) {
   wait_all(r);
 }
 
-// Recoded packets rebuild the source; so do the relay's own blocks.
+// Checks that recoded packets rebuild the source, and that the relay's own blocks equal it.
 static const char *check(weft_bench_relay *r) {
   weft_ctx *host;
   weft_decoder *decoder;
@@ -309,8 +310,7 @@ static const char *check(weft_bench_relay *r) {
   free(out);
   weft_decoder_free(decoder);
   weft_ctx_free(host);
-  if (!weft_decoder_complete(
-          r->decoders[0])) // once in 250: then its packets were not all innovative
+  if (!weft_decoder_complete(r->decoders[0])) // once in 250: not all packets were innovative
     return WEFT_BENCH_CHECKED_SOURCE;
   return weft_bench_check_source("relay's blocks", r->blocks, r->source, r->n * r->k);
 }

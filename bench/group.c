@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures groups of cases, prints them as tables and keeps them as JSON.
+// Measures groups of cases, prints them as tables and stores them as JSON.
 #define _POSIX_C_SOURCE 200809L // lstat
 #include "bench/group.h"
 
@@ -61,7 +61,7 @@ void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int
 // ---------------------------------------------------------------------------------------------
 // Rates and ratios
 
-// (reps) rates in 1/s of one case, scaled by `times`; free() them.
+// Returns (reps) rates of one case in 1/s, scaled by `times`; free() them.
 static double *rates(const weft_bench_case *entry, const weft_bench_samples *samples,
                      weft_bench_metric metric, double times) {
   double *const out = weft_bench_alloc(samples->reps, sizeof(double));
@@ -82,8 +82,8 @@ static weft_bench_ratio ratio_between(const weft_bench_group *group,
   return ratio;
 }
 
-// A core's ceiling is one core's: t threads may reach t times as much. All threads share a bus and
-// a device's memory, which bound what comes out.
+// Returns how many times the ceiling applies. A core's ceiling is for one core, so t threads may
+// reach t times as much; a bound on output (a bus, a device's memory) is shared by all threads.
 static double ceilings_of(const weft_bench_case *entry, weft_bench_metric bound_by) {
   return bound_by == WEFT_BENCH_OUTPUT ? 1 : (double)entry->threads;
 }
@@ -94,7 +94,7 @@ static weft_bench_ratio ceiling_share(const weft_bench_group *group,
   if (!entry->also)
     return ratio_between(group, samples, (int)c, entry->ceiling, entry->bound_by,
                          ceilings_of(entry, entry->bound_by));
-  // The lower of two bounds, as a rate of the case's own amount, so that both are comparable.
+  // The lower of the two bounds, as a rate of the case's own amount, so that they are comparable.
   const size_t bounds[2] = {(size_t)entry->ceiling, entry->also - 1}, reps = samples[c].reps;
   const weft_bench_metric by[2] = {entry->bound_by, entry->also_by};
   double *const own = weft_bench_alloc(reps, sizeof(double));
@@ -150,7 +150,7 @@ static bool shows_products(const weft_bench_group *group) {
   return group->shown[0] == group->shown[1];
 }
 
-// A case's two columns.
+// Formats a case's two columns.
 static void columns_text(const weft_bench_group *group, const weft_bench_case *entry,
                          const weft_bench_samples *samples, char first[64], char second[64]) {
   if (group->times) {
@@ -161,7 +161,7 @@ static void columns_text(const weft_bench_group *group, const weft_bench_case *e
       snprintf(second, 64, "-");
     return;
   }
-  // Ceilings and reads produce nothing: what they read or multiply stands in the second column.
+  // Ceilings and reads produce nothing: what they multiply or read is shown in the second column.
   const bool products = shows_products(group);
   rate_text(entry, samples, products ? WEFT_BENCH_OUTPUT : group->shown[0], first, 64);
   rate_text(entry, samples,
@@ -329,7 +329,7 @@ static json_t *json_group(const weft_bench_group *group, const weft_bench_sample
 
 enum { JSON_FORM = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
 
-// FILE.part, or NULL where there is nothing to keep one beside.
+// Returns FILE.part, or NULL if there is no file to keep one next to.
 static char *part_path(const weft_bench_options *options) {
   return options->json && !options->json_stdout && strncmp(options->json, "/dev/", 5) != 0
              ? weft_bench_text("%s.part", options->json)
@@ -343,7 +343,8 @@ static int dump(const weft_bench_report *report, FILE *file) {
   return fclose(file) == 0 || why ? why : errno;
 }
 
-// Whole or not at all: neither a kill nor a full disk may cost what the file holds. 0 or an errno.
+// Replaces a file as a whole or not at all: neither a kill nor a full disk may destroy its old
+// contents. Returns 0 or an errno.
 static int replace(const weft_bench_report *report, const char *path) {
   char *const fresh = weft_bench_text("%s.%ld", path, (long)getpid());
   FILE *const file = fopen(fresh, "wx");
@@ -356,7 +357,7 @@ static int replace(const weft_bench_report *report, const char *path) {
   return why;
 }
 
-// What is measured so far: a run that is stopped has lost only the group that it was at.
+// Writes what is measured so far: a run that is stopped loses only its current group.
 static void write_part(const weft_bench_report *report, const weft_bench_options *options) {
   char *const path = part_path(options);
   if (path && replace(report, path) != 0)
@@ -396,7 +397,7 @@ void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *
   write_part(report, options);
 }
 
-// A file is replaced; a pipe, a device or what a link leads to is written to.
+// Whether a file is replaced; pipes, devices and targets of links are written to instead.
 static bool is_replaced(const char *path) {
   struct stat about;
   return lstat(path, &about) != 0 ? errno == ENOENT : S_ISREG(about.st_mode);
@@ -409,7 +410,7 @@ static bool write_report(const weft_bench_report *report, const weft_bench_optio
     const int why = is_replaced(options->json) ? replace(report, options->json) : EBUSY;
     if (why != EACCES && why != EPERM && why != EROFS && why != EBUSY)
       return why == 0;
-    // Nothing can take its place: a link, or a folder that this user may not write in.
+    // It cannot be replaced: it is a link, or this user may not write to its folder.
     return json_dump_file(report->root, options->json, JSON_FORM) == 0;
   }
   const bool written = json_dumpf(report->root, options->json_stdout, JSON_FORM) == 0 &&

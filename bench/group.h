@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group: the cases that are measured in the same rounds, among them their ceilings, and the
-// ratios that are asked of them. A report is the list of a run's groups, printed and as JSON.
+// A group: cases that are measured in the same rounds, their ceilings among them, and ratios to
+// compute between them. A report is the list of a run's groups, printed and as JSON.
 #ifndef WEFT_BENCH_GROUP_H
 #define WEFT_BENCH_GROUP_H
 
@@ -14,7 +14,7 @@
 #include "bench/stats.h"
 #include "bench/timing.h"
 
-// What a rate counts. All in bytes (or byte x coefficient products) of one call.
+// What a rate counts, in bytes (or byte x coefficient products) per call.
 typedef enum weft_bench_metric {
   WEFT_BENCH_OUTPUT,   // bytes produced: coded, recoded or decoded
   WEFT_BENCH_PRODUCTS, // byte x coefficient multiply-accumulates
@@ -24,23 +24,23 @@ typedef enum weft_bench_metric {
 
 typedef struct weft_bench_case {
   const char *operation; // "encode"; ceilings: "ceiling", "read", "copy"
-  const char *row;       // who did it: a backend row, "isa-l", a ceiling
-  const char *variant;   // what else tells it from others: "" or "eager", "columns", ...
+  const char *row;       // what did it: a backend row, "isa-l", a ceiling
+  const char *variant;   // what else distinguishes it: "" or "eager", "columns", ...
   size_t n, k, m, threads;
   double amount[WEFT_BENCH_METRICS]; // of one call; 0: not meaningful
   int ceiling;                       // index of the case that bounds `bound_by`, or -1
   weft_bench_metric bound_by;
-  // 1 + index of a second case, which bounds `also_by`; 0: none. The share is then of the lower
-  // bound, round by round.
+  // 1 + index of a second case, which bounds `also_by`; 0: none. The share is then that of the
+  // lower bound, round by round.
   size_t also;
   weft_bench_metric also_by;
   weft_bench_candidate work;
-  json_t *(*notes)(void *user); // what else the case has seen, of work.user; may be NULL
+  json_t *(*notes)(void *user); // further results of the case, from work.user; may be NULL
   const char *checked;          // how the output was checked before it was timed
   void *owned;                  // freed with the group; may be NULL
 } weft_bench_case;
 
-// A question: how many times the rate of case `over` does case `of` reach?
+// A question: what multiple of case `over`'s rate does case `of` reach?
 typedef struct weft_bench_question {
   const char *name; // "two threads / one"
   int of, over;     // indices of cases
@@ -56,9 +56,9 @@ typedef struct weft_bench_group {
   size_t case_count;
   weft_bench_question questions[WEFT_BENCH_GROUP_QUESTIONS];
   size_t question_count;
-  // What the table's two columns of rates count; both 0: output and products.
+  // The metrics in the table's two columns of rates; both 0: output and products.
   weft_bench_metric shown[2];
-  bool times; // the columns are times instead: of a call, and of each of its m blocks
+  bool times; // the columns are times instead: per call, and per each of its m blocks
 } weft_bench_group;
 
 typedef struct weft_bench_report {
@@ -67,35 +67,35 @@ typedef struct weft_bench_report {
   double start_s;
 } weft_bench_report;
 
-// An empty group; the title stays the caller's.
+// Returns an empty group; the title remains the caller's.
 weft_bench_group *weft_bench_group_new(const char *title);
 void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 
-// Adds a case and returns its index. Ends the program when the group is full.
+// Adds a case and returns its index. Ends the program if the group is full.
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
-// The first case of this operation and row, or -1.
+// Returns the first case of this operation and row, or -1.
 int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row);
-// Adds a question; does nothing when of or over is negative (a case that is not measured). Ends the
-// program when there is no room for it.
+// Adds a question; does nothing if `of` or `over` is negative (a case that is not measured). Ends
+// the program if the group is full.
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);
 
-// "1.234 (1.2..1.3)", or in percent; "not separable" with the range where it is not.
+// Formats "1.234 (1.2..1.3)", or percent; "not separable" with the range if it is not.
 void weft_bench_ratio_text(const weft_bench_ratio *ratio, bool percent, char *out, size_t room);
-// What the row of the table says that it does; null for peers and ceilings.
+// Returns the technique that the row's table entry states; null for peers and ceilings.
 json_t *weft_bench_technique_json(const char *row);
 json_t *weft_bench_ratio_json(const weft_bench_ratio *ratio);
 
 // Begins a report with its provenance.
 void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options *options,
                              const weft_bench_machine *machine);
-// Measures a group, prints its table and keeps it in the report.
+// Measures a group, prints its table and adds it to the report.
 void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
                            const weft_bench_group *group);
-// Keeps what was measured and printed otherwise; takes `cases` over.
+// Adds cases that were measured and printed in another way; takes over `cases`.
 void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,
                            const char *title, json_t *cases);
-// Writes the file if one was asked for. Returns 0, or 1 after a message.
+// Writes the file if one was requested. Returns 0, or WEFT_BENCH_IO after a message.
 int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options);
 
 #endif

@@ -7,11 +7,11 @@
 #include "bench/buffers.h"
 #include "bench/stats.h"
 
-enum { JOBS_MIN = 20, JOBS_MAX = 65536 }; // in a repetition
+enum { JOBS_MIN = 20, JOBS_MAX = 65536 }; // per repetition
 
 #define MOST 0.9
 
-// The caller keeps its core, as one does that works on something else meanwhile.
+// Busy-waits, like a caller that works on something else meanwhile.
 static void pause_for(double seconds) {
   const double start = weft_bench_now_s();
   while (seconds > 0 && weft_bench_now_s() - start < seconds)
@@ -28,7 +28,7 @@ static double time_job(const weft_bench_job *job) {
 static void repetition(const weft_bench_timing *timing, weft_bench_job *job, size_t rep,
                        double *each) {
   size_t count = 0;
-  (void)time_job(job); // who comes after another candidate's jobs
+  (void)time_job(job); // not counted: it follows another candidate's jobs
   const double start = weft_bench_now_s();
   while (count < JOBS_MAX && (count < JOBS_MIN || weft_bench_now_s() - start < timing->rep_s))
     each[count++] = time_job(job);
@@ -45,7 +45,7 @@ void weft_bench_jobs_measure(const weft_bench_timing *timing, weft_bench_job *jo
     jobs[j].jobs = 0;
   }
   for (size_t rep = 0; rep < timing->reps; rep++)
-    for (size_t i = 0; i < count; i++) // another one begins each round
+    for (size_t i = 0; i < count; i++) // each round begins with another one
       repetition(timing, &jobs[(i + rep) % count], rep, each);
   free(each);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs timed one by one, each right behind another or after a pause. timing.h drops laps in which a
-// thread waited for its core; here threads that sleep have to wait, which is part of what is asked
-// for. So nothing is dropped, and a repetition's figure is the median of its jobs.
+// Jobs timed individually, each right after another or after a pause. timing.h drops laps in which
+// a thread waited for its core. Here the wake-up of sleeping threads is part of what is measured,
+// so nothing is dropped, and a repetition's figure is the median of its jobs.
 #ifndef WEFT_BENCH_JOBS_H
 #define WEFT_BENCH_JOBS_H
 
@@ -12,15 +12,15 @@
 typedef struct weft_bench_job {
   void (*call)(void *user);
   void *user;
-  double pause_s; // that the caller is busy with nothing before each; 0: none
-  // Results, of each repetition:
+  double pause_s; // for which the caller is busy elsewhere before each job; 0: none
+  // Results, for each repetition:
   double *median_s; // (reps) of its jobs
-  double *most_s;   // (reps) what nine in ten of them took at most
-  size_t jobs;      // timed, in all
+  double *most_s;   // (reps) 0.9 quantile of its jobs
+  size_t jobs;      // jobs timed in all
 } weft_bench_job;
 
-// Measures jobs[count]; round r of every job before round r + 1 of any. Pauses count to the length
-// of a repetition, which has 20 jobs at least.
+// Measures jobs[count]; every job has its round r before any has round r + 1. Pauses count towards
+// the length of a repetition, which has at least 20 jobs.
 void weft_bench_jobs_measure(const weft_bench_timing *timing, weft_bench_job *jobs, size_t count);
 void weft_bench_job_free(weft_bench_job *job); // its results
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the machine from /proc, /sys and sysconf; everything missing is left empty.
+// Reads the machine's description from /proc, /sys and sysconf; what is missing remains empty.
 #define _GNU_SOURCE // sched_setaffinity
 #include "bench/machine.h"
 
@@ -13,7 +13,7 @@
 
 #include "kernels/cpu.h"
 
-// The value of "key : value" in a line of /proc/cpuinfo, or NULL.
+// Returns the value of "key : value" in a line of /proc/cpuinfo, or NULL.
 static const char *cpuinfo_value(const char *line, const char *key) {
   const size_t length = strlen(key);
   if (strncmp(line, key, length) != 0)
@@ -66,7 +66,7 @@ static void make_folder(weft_bench_machine *machine) {
   machine->folder[at] = '\0';
 }
 
-// The lowest CPU number of the core that `cpu` belongs to; itself where that is not known.
+// Returns the lowest CPU number of the core that `cpu` belongs to; `cpu` itself if unknown.
 static int core_of(int cpu) {
   char path[128];
   int first = cpu;
@@ -101,7 +101,7 @@ static void read_cpus(weft_bench_machine *machine) {
     }
   }
   machine->cores = machine->cpus;
-  // Interrupts tend to land on the first CPU, so the last core leads.
+  // Interrupts tend to be handled by the first CPU, so start with the last core.
   for (size_t i = 0; i < machine->cores / 2; i++) {
     const int swap = machine->order[i];
     machine->order[i] = machine->order[machine->cores - 1 - i];
@@ -155,7 +155,7 @@ void weft_bench_unpin(const weft_bench_machine *machine) {
   CPU_ZERO(&set);
   for (size_t i = 0; i < machine->cpus; i++)
     CPU_SET((size_t)machine->order[i], &set);
-  // Where this is refused, pinning was refused too.
+  // If this is refused, pinning was refused as well.
   (void)sched_setaffinity(0, sizeof set, &set);
 }
 

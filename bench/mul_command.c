@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench mul`: every multiplication technique side by side, straight at the rows: single
-// products, the multiply-accumulate of every host row on one shape, and of every row of a GPU.
+// `weft bench mul`: every multiplication technique side by side, called directly through the rows:
+// single products, the multiply-accumulate of every host row on one shape, and that of every row of
+// a GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "bench/rows.h"
 #include "kernels/backend.h"
 
-// One shape's operands; every row writes y anew.
+// One shape's operands; every row overwrites y.
 typedef struct product {
   size_t m, n, k;
   uint8_t *a; // (m, n) nonzero coefficients
@@ -28,7 +29,7 @@ typedef struct row_state {
   const weft_backend *row;
   weft_exec exec;
   weft_gemm gemm;
-  weft_operand *prepared; // X, once
+  weft_operand *prepared; // X, prepared once
 } row_state;
 
 static void call_gemm(void *user) {
@@ -74,7 +75,7 @@ static weft_bench_case product_case(const product *p, const char *operation, con
   };
 }
 
-// Runs the row once, compares, and adds it.
+// Runs the row once, checks the result, and adds the case.
 static int add_product(weft_bench_group *group, const product *p, row_state *state,
                        const char *variant, uint32_t machine_cpu) {
   weft_bench_case entry = product_case(p, "gemm", state->row->name, variant);
@@ -88,7 +89,7 @@ static int add_product(weft_bench_group *group, const product *p, row_state *sta
   return weft_bench_group_add(group, &entry);
 }
 
-// states[2]: the row on X as it is, and on X prepared where the row has its own layout.
+// states[2]: the row on plain X and, if the row has its own layout, on prepared X.
 static int add_row(weft_bench_group *group, const product *p, const weft_backend *row,
                    row_state *states, uint32_t machine_cpu) {
   states[0] = (row_state){
@@ -125,7 +126,7 @@ typedef struct chosen_rows {
   size_t count;
 } chosen_rows;
 
-// Rows that go byte by byte multiply at the same rate whatever m is, and would take seconds a call.
+// Rows that work byte by byte have the same rate for any m, and would take seconds per call.
 enum { BYTEWISE_ROWS_MAX = 4 };
 
 static product rows_of(const product *p, const weft_backend *row) {
@@ -135,7 +136,7 @@ static product rows_of(const product *p, const weft_backend *row) {
   return out;
 }
 
-// What is asked: do tables beat loops here? Each pair is of the same kind but for that.
+// Question: do tables beat loops here? The two of a pair differ only in that.
 static const struct {
   const char *name, *table, *loop;
 } table_or_loop[] = {

@@ -8,7 +8,7 @@
 #include "bench/mul_cases.h"
 #include "kernels/device.h"
 
-// Coded blocks of one segment: every streaming multiprocessor has several tiles of every row.
+// Coded blocks of one segment: enough to give every multiprocessor several tiles in every row.
 enum { BLOCKS = 128, BLOCK_BYTES = 4096, CODED = 8448 };
 
 static const struct {
@@ -37,7 +37,8 @@ static void run_rows(weft_bench_report *report, const weft_bench_options *option
   weft_bench_group_free(group);
 }
 
-// Rows of packets multiply bytes by another row's kernel: that would be timed twice.
+// Whether the row has a kernel of its own: rows of packets multiply bytes with another row's
+// kernel, which would be timed twice.
 static bool own_product(const weft_backend *row) {
   for (const weft_backend *other = weft_backends; other < row; other++)
     if (strcmp(other->name, "cuda-nibble-prmt") == 0 && other->gemm == row->gemm)

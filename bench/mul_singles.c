@@ -9,7 +9,7 @@
 #include "bench/mul_cases.h"
 #include "kernels/gf256.h"
 
-// With the largest table, 64 KiB, still within the second cache level everywhere.
+// With the largest table, 64 KiB, this still fits every second-level cache.
 enum { PAIRS = 16384 };
 
 typedef struct single_state {
@@ -25,7 +25,7 @@ static void call_pairs(void *user) {
 
 static void must_be_right(const single_state *state) {
   memset(state->y, 0xa5, PAIRS);
-  call_pairs((void *)(uintptr_t)state); // call_pairs takes it back as const
+  call_pairs((void *)(uintptr_t)state); // call_pairs casts it back to const
   for (size_t i = 0; i < PAIRS; i++)
     if (state->y[i] != weft_gf256_mul(state->a[i], state->b[i])) {
       fprintf(stderr, "weft bench: %s gave a wrong product; nothing is timed\n", state->row->name);
@@ -61,7 +61,7 @@ void weft_bench_mul_singles(weft_bench_report *report, const weft_bench_options 
   single_state *const states = weft_bench_alloc(count, sizeof *states);
   weft_bench_random random;
   weft_bench_random_seed(&random, options->seed);
-  weft_bench_random_bytes(&random, bytes, 2 * PAIRS); // zeros among them, as in data
+  weft_bench_random_bytes(&random, bytes, 2 * PAIRS); // including zeros, as in data
   weft_bench_group *const group =
       weft_bench_group_new("single products of random bytes, one thread");
   for (size_t i = 0; i < count; i++) {

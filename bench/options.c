@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line options of the comparisons. getopt, not GLib: the same code runs where there is
-// none.
+// Command-line options of the comparisons. They use getopt rather than GLib, so that the same code
+// runs where there is no GLib.
 #define _GNU_SOURCE // getopt_long
 #include "bench/options.h"
 
@@ -21,24 +21,24 @@
 
 // Comparisons that time calls; `sim` and `banks` count instead.
 #define TIMED "mul,rlnc,decoder,pool,storage,gpu,server,peer,ceilings"
-// Those that keep a mark of each repetition.
+// Comparisons that keep a mark for each repetition.
 #define MARKED "sim,server"
-// Those that know which memory a call of theirs touches.
+// Comparisons that know which memory a call touches.
 #define EVICTED "mul,rlnc,storage,ceilings"
 
-// What an option's word is: a list of sizes or a text, put where `at` says; a number or a flag, for
-// take() to judge.
+// The kind of an option's value: a list of sizes or a text, stored at `at`; a number or a flag,
+// which take() interprets.
 typedef enum kind { SIZES, TEXT, NUMBER, FLAG, HELP } kind;
 
 #define IN(field) offsetof(weft_bench_options, field)
 
-// Each option, and the comparisons that it means something to (NULL: all): the others refuse it, so
-// that nobody takes a figure for one of a shape that was never measured.
+// Each option, and the comparisons that it affects (NULL: all). The others refuse it, so that
+// nobody mistakes a figure for one of a shape that was never measured.
 static const struct {
   const char *name;
   kind kind;
   size_t at;
-  const char *value; // NULL: it takes none
+  const char *value; // NULL: no value
   const char *takers;
   const char *about;
 } all[] = {
@@ -103,7 +103,7 @@ static const struct {
     {"help", HELP, 0, NULL, NULL, "this list"},
 };
 
-// getopt_long gives an option as FIRST + its index, above all characters.
+// getopt_long returns an option as FIRST + its index, above all characters.
 enum {
   OPTIONS = sizeof all / sizeof *all,
   FIRST = 256,
@@ -122,7 +122,7 @@ static void put_help(const char *comparison) {
        "Mi or M: times 1024^2.");
 }
 
-// What the library takes at most; mul works below it.
+// Returns the most that the library accepts; mul works below the library.
 static size_t most_of(const char *comparison, size_t at) {
   const bool mul = strcmp(comparison, "mul") == 0;
   return at == IN(n) && !mul   ? WEFT_MAX_BLOCKS
@@ -137,16 +137,16 @@ static bool parse_number(const char *text, uint64_t *out) {
   if (*text < '0' || *text > '9')
     return false;
   errno = 0;
-  *out = strtoull(text, &end, text[0] == '0' && text[1] == 'x' ? 16 : 10); // 0128 is 128
+  *out = strtoull(text, &end, text[0] == '0' && text[1] == 'x' ? 16 : 10); // 0128 is 128, not octal
   const uint64_t unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 1;
-  end += unit > 1 ? 1 + (end[1] == 'i') : 0; // Ki and Mi, as other commands have it
+  end += unit > 1 ? 1 + (end[1] == 'i') : 0; // Ki and Mi, as in other commands
   if (errno || *out > UINT64_MAX / unit)
     return false;
   *out *= unit;
   return *end == '\0';
 }
 
-// Values up to `most`, as many as there is room for.
+// Parses values up to `most`, at most `room` of them.
 static bool parse_list(const char *text, size_t most, size_t room, weft_bench_sizes *out) {
   char item[32];
   out->count = 0;
@@ -182,7 +182,7 @@ static bool take_number(weft_bench_options *options, size_t at, const char *argu
   return number >= 1 && number <= 60000;
 }
 
-// One option; false when its argument is out of range.
+// Takes one option; false if its argument is out of range.
 static bool take(weft_bench_options *options, size_t option, const char *argument) {
   void *const at = (char *)options + all[option].at;
   switch (all[option].kind) {
@@ -210,8 +210,8 @@ static bool is_stdout(const char *path) {
   return false;
 }
 
-// Leaves standard output to the report alone: all that is printed from here on goes to standard
-// error, or nowhere where that was closed (the program then has it open for reading).
+// Reserves standard output for the report: everything printed from here on goes to standard error,
+// or nowhere if that was closed (the program then has it open for reading).
 static bool part_tables_from_report(weft_bench_options *options) {
   const int fd = fflush(stdout) == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
   const int mode = fcntl(STDERR_FILENO, F_GETFL);
@@ -224,8 +224,9 @@ static bool part_tables_from_report(weft_bench_options *options) {
   return false;
 }
 
-// Whether the report can be written, found out before minutes of measuring. What the file holds
-// stays until the report is there; a pipe is left alone, as its reader would see it close.
+// Checks whether the report can be written, before minutes of measuring. The file keeps its
+// contents until the report is complete; a pipe is not opened, because its reader would see it
+// close.
 static bool can_write(const weft_bench_options *options) {
   struct stat about;
   if (!options->json ||
@@ -237,7 +238,7 @@ static bool can_write(const weft_bench_options *options) {
     fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
   const bool could = file && fclose(file) == 0;
   if (could && !there) {
-    char *const made = realpath(options->json, NULL); // behind a link, which stays
+    char *const made = realpath(options->json, NULL); // the target of a link; the link stays
     if (made)
       (void)unlink(made);
     free(made);
@@ -245,7 +246,7 @@ static bool can_write(const weft_bench_options *options) {
   return could;
 }
 
-// Says what is wrong with the option that getopt_long stumbled over.
+// Reports what is wrong with the option at which getopt_long stopped.
 static int refuse(const char *comparison, int option, const char *word) {
   fprintf(stderr, "weft bench %s: %s%s (see weft bench %s --help)\n", comparison, word,
           option == ':'       ? " needs a value"
@@ -255,7 +256,7 @@ static int refuse(const char *comparison, int option, const char *word) {
   return WEFT_BENCH_USAGE;
 }
 
-// mul has the most candidates, the slowest among them, and is to take less than 40 s.
+// mul has the most candidates and the slowest ones, and must take less than 40 s.
 static weft_bench_timing timing_unless_asked(const char *comparison, bool quick) {
   const bool mul = strcmp(comparison, "mul") == 0;
   return (weft_bench_timing){.reps = quick || mul ? WEFT_BENCH_MIN_REPS : 11,
@@ -273,9 +274,9 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
                                        NULL, FIRST + (int)i};
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();
-  opterr = 0; // our own words, with the whole command's name
+  opterr = 0; // refuse() prints messages with the full command's name
   for (int pass = 0; pass < 2; pass++) {
-    // First --quick alone, so that other options overrule it wherever they stand.
+    // The first pass takes only --quick, so that other options override it wherever they stand.
     options->timing = timing_unless_asked(argv[0], options->quick);
     optind = 1;
     int option = 0;

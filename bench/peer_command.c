@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench peer`: what one core of a node gives out, and what a flood of noise costs a peer that
+// `weft bench peer`: how much one core of a node sends, and what a flood of noise costs a peer that
 // plays.
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a flood of noise costs a peer that plays.
+// Measures what a flood of noise costs a peer that plays.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 enum { FLOOD_PER_S = 100000, FLOOD_STEP_US = 1000 };
 
-// A live stream from one node to another, each in a thread of its own, that plays while the flood
+// A live stream from one node to another, each in its own thread, which plays while the flood
 // comes.
 enum { RATE = 10000000, SEGMENT = 64 * 1024, LAG_MS = 1000, LEAD_S = 3 };
 #define SEGMENT_US ((int64_t)SEGMENT * 8 * 1000000 / RATE)
@@ -29,7 +29,7 @@ typedef struct player {
   weft_node *node;
   bool source;
   uint8_t *segment;
-  int64_t next_us; // source: when it gives the next segment
+  int64_t next_us; // source: when the next segment is due
   uint64_t given;
   atomic_bool stop;
   atomic_ullong due, in_time;
@@ -40,7 +40,7 @@ static int64_t now_us(void) { return (int64_t)(weft_bench_now_s() * 1e6); }
 
 static void pump_source(player *p, weft_engine *engine, int64_t at_us) {
   for (; p->next_us <= at_us; p->next_us += SEGMENT_US, p->given++) {
-    memcpy(p->segment, &p->given, sizeof p->given); // no two are the same
+    memcpy(p->segment, &p->given, sizeof p->given); // makes all segments differ
     weft_bench_must("put", weft_engine_source_put(engine, p->segment, SEGMENT,
                                                   (int64_t)p->given * SEGMENT_US, at_us));
   }
@@ -119,7 +119,8 @@ static double cpu_of(pthread_t thread) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Sends noise for a second: half with the first byte of some message of ours. Returns how much.
+// Sends noise for a second; half of it begins with the first byte of one of our messages. Returns
+// how many datagrams.
 static size_t flood(int fd, weft_bench_random *random, double per_s) {
   const double start = weft_bench_now_s();
   size_t sent = 0;
@@ -138,7 +139,7 @@ static size_t flood(int fd, weft_bench_random *random, double per_s) {
 }
 
 typedef struct flood_result {
-  double *share[2], *rate; // (repetitions); share[1]: while the flood comes
+  double *share[2], *rate; // (repetitions); share[1]: during the flood
   uint64_t due[2], in_time[2];
 } flood_result;
 
@@ -158,7 +159,7 @@ static void measure_flood(player *victim, size_t reps, uint64_t seed, flood_resu
   const int fd = flood_socket(victim->node);
   weft_bench_random random;
   weft_bench_random_seed(&random, seed);
-  for (int s = 0; s < LEAD_S; s++) // it joins, and begins to play
+  for (int s = 0; s < LEAD_S; s++) // time to join and begin to play
     (void)flood(fd, &random, 0);
   for (size_t r = 0; r < reps; r++)
     for (int on = 0; on < 2; on++) {

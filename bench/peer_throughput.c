@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one core of a node gives out: coded, sealed, and sent over the loopback, each alone and all
-// together.
+// Measures what one core of a node sends: coding, sealing, and sending over the loopback, each
+// alone and all together.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "weft/peer_codec.h"
 #include "weft/peer_node.h"
 
-// A busy node's turn: bursts to one neighbour after the other, then what waits is sent.
+// A busy node's turn: bursts to one neighbour after another, then everything queued is sent.
 enum { BATCH_MAX = WEFT_UDP_RUN, NEIGHBOURS = 4, BURSTS = 16, DRAIN_STEP_US = 500 };
 
 // --- Two ends of a session, in one process
@@ -81,12 +81,12 @@ typedef struct way {
   pair *sessions; // (NEIGHBOURS)
   weft_udp *udp;
   const weft_address *to; // (NEIGHBOURS)
-  // One burst: packets with room for their headers before them.
+  // One burst: packets with room for their headers in front.
   uint8_t *packets, *coefficients, *rows[BATCH_MAX];
   weft_packet views[BATCH_MAX];
   uint8_t *sealed;
-  size_t stride, bytes; // of one packet's room, and of one packet
-  size_t bursts;        // of one turn
+  size_t stride, bytes; // of one packet's room; of one packet
+  size_t bursts;        // per turn
   bool code, seal, send;
 } way;
 
@@ -100,7 +100,7 @@ static void code_burst(way *w) {
   for (size_t i = 0; i < w->m; i++) {
     weft_packet packet = w->views[i];
     size_t written;
-    packet.payload = NULL; // it is in its place
+    packet.payload = NULL; // already in place
     w->bytes = weft_packet_session_bytes(&packet.id, packet.mode);
     weft_bench_must("header", weft_packet_write_session(&packet, w->rows[i] - (w->bytes - w->k),
                                                         w->bytes, &written));
@@ -114,7 +114,7 @@ static uint8_t *room_for(const way *w, size_t neighbour) {
     uint8_t *room = weft_udp_room(w->udp, &w->to[neighbour]);
     if (room)
       return room;
-    struct pollfd ready = {.fd = w->udp->fd, .events = POLLOUT}; // the socket is full
+    struct pollfd ready = {.fd = w->udp->fd, .events = POLLOUT}; // the socket's buffer is full
     (void)poll(&ready, 1, 10);
   }
 }
@@ -155,7 +155,7 @@ static void way_rooms(way *w) {
     w->rows[i] = w->packets + (i + 1) * w->stride - (w->k + 63) / 64 * 64;
 }
 
-// A relay holds the whole segment, from packets of a source.
+// Gives the relay the whole segment, from packets of a source.
 static void fill_relay(way *relay, way *source, const weft_segment_id *id) {
   weft_bench_must("relay",
                   relay->codec.open_sink(relay->codec.user, id, &relay->rng, &relay->segment));
@@ -168,7 +168,7 @@ static void fill_relay(way *relay, way *source, const weft_segment_id *id) {
   }
 }
 
-// --- Who takes it
+// --- The receiving end
 
 typedef struct drain {
   int fd[NEIGHBOURS];
@@ -178,8 +178,8 @@ typedef struct drain {
   pthread_t thread;
 } drain;
 
-// Looks every so often, as a driver that gathers interrupts does: waking it for every datagram
-// would be counted as the sender's work.
+// Polls at intervals, like a driver that coalesces interrupts: waking the receiver for every
+// datagram would count as the sender's work.
 static void *drain_run(void *user) {
   drain *d = user;
   uint8_t *room = weft_bench_alloc(1, 1 << 16);
@@ -249,7 +249,7 @@ typedef struct scene {
   drain drain;
   weft_udp udp;
   uint8_t *data;
-  way source, relay; // which the others are made from
+  way source, relay; // the other ways are copies of these
 } scene;
 
 static void scene_new(scene *s, const weft_bench_options *options, weft_ctx *ctx, size_t n,

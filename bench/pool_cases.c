@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks of a known length.
+// Tasks of known length.
 #include "bench/pool_cases.h"
 
 #include <stdio.h>
@@ -14,11 +14,11 @@
 struct weft_bench_tasks {
   weft_pool *pool;
   uint64_t steps;                  // of each task
-  uint64_t jobs;                   // so far
-  uint64_t sums[WEFT_BENCH_TASKS]; // of what each task has found in all jobs
+  uint64_t jobs;                   // run so far
+  uint64_t sums[WEFT_BENCH_TASKS]; // results of each task, added up over all jobs
 };
 
-// Each step waits for the one before (Knuth's generator of MMIX), so all take the same time.
+// Each step depends on the one before (Knuth's MMIX generator), so all take the same time.
 static uint64_t chain(uint64_t x, uint64_t steps) {
   for (uint64_t i = 0; i < steps; i++)
     x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench pool`: what a job of several threads takes, right behind another one and after the
-// caller was busy elsewhere for a while, beside each thread's share of what one thread takes.
+// `weft bench pool`: how long a job of several threads takes, right after another one and after the
+// caller was busy elsewhere for a while, compared with each thread's share of one thread's time.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@
 #include "bench/rows.h"
 
 enum {
-  THREADS_MAX = WEFT_BENCH_LIST + 1, // and one thread, which the others are compared with
-  PAUSES_MAX = WEFT_BENCH_LIST + 1,  // and none
+  THREADS_MAX = WEFT_BENCH_LIST + 1, // and one thread, for comparison
+  PAUSES_MAX = WEFT_BENCH_LIST + 1,  // and no pause
   CASES_MAX = THREADS_MAX * PAUSES_MAX,
 };
 
@@ -28,7 +28,7 @@ typedef struct pool_run {
   size_t pauses_us[PAUSES_MAX], pauses;       // pauses_us[0]: 0
 } pool_run;
 
-// Jobs of one kind, by threads and pauses: those of pause p on threads[t] at [t * pauses + p].
+// Jobs of one kind, by threads and pauses: pause p on threads[t] is at [t * pauses + p].
 typedef struct job_table {
   const char *operation, *row, *checked;
   size_t n, k;    // k 0: n tasks of task_us
@@ -46,7 +46,8 @@ static void set_jobs(const pool_run *run, job_table *table, size_t t, void (*cal
 // ---------------------------------------------------------------------------------------------
 // Reporting
 
-// What one thread takes for what the busiest of `threads` has to do: tasks are not divided.
+// Returns how long one thread takes for the work of the busiest of `threads`: tasks are not
+// divided.
 static double share_of(const job_table *table, size_t threads) {
   return table->k ? 1 / (double)threads
                   : (double)((table->n + threads - 1) / threads) / (double)table->n;
@@ -68,7 +69,7 @@ static void print_job(const pool_run *run, const weft_bench_job *job, size_t thr
                       size_t pause_us, const double *share_s, const weft_bench_ratio *ratio) {
   const size_t reps = run->options.timing.reps;
   const weft_bench_spread s = weft_bench_spread_of(job->median_s, reps);
-  char pause[32] = "none", took[64], over[64] = "-"; // "-": what shares are taken of
+  char pause[32] = "none", took[64], over[64] = "-"; // "-": the reference of the shares
   if (pause_us)
     snprintf(pause, sizeof pause, "%zu us", pause_us);
   snprintf(took, sizeof took, "%.1f (%.1f..%.1f)", s.median * 1e6, s.min * 1e6, s.max * 1e6);
@@ -107,7 +108,7 @@ static json_t *json_job(const pool_run *run, const job_table *table, const weft_
   return out;
 }
 
-// Measures, prints and keeps a table, and frees its results.
+// Measures, prints and stores a table, and frees its results.
 static void report(pool_run *run, job_table *table, const char *title) {
   const size_t count = run->thread_counts * run->pauses, reps = run->options.timing.reps;
   double *const share_s = weft_bench_alloc(reps, sizeof *share_s);
@@ -180,7 +181,7 @@ static void run_encode(pool_run *run, size_t n, size_t k) {
 
 // ---------------------------------------------------------------------------------------------
 
-// Threads and pauses that are measured, one thread and none first.
+// Chooses the threads and pauses to measure; one thread and no pause come first.
 static void choose(pool_run *run) {
   weft_bench_options *const options = &run->options;
   size_t threads[WEFT_BENCH_THREAD_COUNTS];

@@ -23,8 +23,8 @@ static void features_text(uint32_t features, char *out, size_t room) {
   }
 }
 
-// A word as given, but of absolute paths, in a list of them too, the last parts alone: where a
-// machine keeps its files is of no use elsewhere.
+// Returns a word of the command line, with absolute paths, also those in a list, reduced to their
+// last parts: where a machine keeps its files is of no use elsewhere.
 static json_t *word_json(const char *word) {
   char *const out = malloc(strlen(word) + 1);
   if (!out)
@@ -58,7 +58,7 @@ static json_t *command_line(const weft_bench_options *options) {
   return out;
 }
 
-// What nothing was timed for has no length of a repetition, cache or clock.
+// Without timing there is no length of a repetition, cache or clock.
 static json_t *method_json(const weft_bench_options *options) {
   if (options->timing.rep_s <= 0)
     return json_pack("{s:i}", "repetitions", (int)options->timing.reps);
@@ -84,7 +84,7 @@ json_t *weft_bench_provenance(const weft_bench_options *options,
   json_object_set_new(out, "compiler", json_string(weft_build_compiler()));
   json_object_set_new(out, "flags", json_string(weft_build_flags()));
   char *const seed = weft_bench_text("%" PRIu64, options->seed);
-  json_object_set_new(out, "seed", json_string(seed)); // may exceed what JSON's numbers hold
+  json_object_set_new(out, "seed", json_string(seed)); // may exceed JSON's numbers
   free(seed);
   json_object_set_new(out, "method", method_json(options));
   json_object_set_new(out, "machine",

@@ -8,8 +8,8 @@
 #include "bench/buffers.h"
 #include "bench/check.h"
 
-// What the recoder is made of, so that it lies in the same kind of memory as the data beside which
-// it is measured, and can be evicted.
+// Memory of the recoder, recorded so that it is of the same kind as the data it is compared with,
+// and can be evicted.
 typedef struct kept_memory {
   bool keeping; // while the recoder is made
   weft_bench_region region[4];
@@ -20,7 +20,7 @@ struct weft_bench_codec {
   const weft_bench_shape *shape;
   const char *row;
   size_t threads;
-  size_t segments; // of which each has payloads and output of its own
+  size_t segments; // each has its own payloads and output
   weft_ctx *ctx;
   kept_memory recoder_memory;
   weft_segment *segment;
@@ -28,9 +28,9 @@ struct weft_bench_codec {
   weft_encoder *seeded;
   weft_recoder *recoder; // holds n packets
   weft_packet *packets;  // (n) the decodable set
-  weft_packet *made;     // (m) what a batch call fills in
+  weft_packet *made;     // (m) filled in by a batch call
   uint8_t *made_mixing;  // (m, n) their coefficients
-  weft_batch batch;      // where they go
+  weft_batch batch;      // destination of these
   uint8_t *out;          // (max(m, n), k), or (segments, n, k) for several segments
   weft_decode_job *jobs; // (segments)
   uint8_t *payloads;     // (segments, n, k)
@@ -70,7 +70,7 @@ static void make_coders(weft_bench_codec *codec) {
     weft_bench_must("recoder", weft_recoder_add(codec->recoder, &codec->packets[i]));
 }
 
-// Every segment has payloads and output of its own, as a server has them.
+// Every segment has its own payloads and output, as in a server.
 static void make_jobs(weft_bench_codec *codec) {
   const weft_bench_shape *const shape = codec->shape;
   const size_t bytes = shape->n * shape->k;
@@ -135,9 +135,9 @@ void weft_bench_codec_free(weft_bench_codec *codec) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// The calls that are timed
+// Calls that are timed
 
-// Made once: what it takes to fill one in is no part of what is measured.
+// Prepared in advance, so that filling it in costs next to nothing in the timed call.
 static weft_batch batch_of(const weft_bench_codec *codec, size_t count) {
   weft_batch batch = codec->batch;
   batch.count = count;
@@ -182,7 +182,8 @@ static void call_recode(void *user) {
 
 static void call_recode_one(void *user) { recode(user, 1); }
 
-// From the first packet to the last known block, a decoder's making and freeing included.
+// From the first packet to the last decoded block, including the decoder's creation and
+// destruction.
 static void decode(const weft_bench_codec *codec, bool eager) {
   const weft_decoder_options options = {
       .id = weft_bench_segment_id(codec->shape), .blocks = codec->out, .eager = eager};
@@ -239,7 +240,7 @@ const char *weft_bench_operation_name(weft_bench_operation operation) {
 
 static bool decodes(weft_bench_operation operation) { return operation >= WEFT_BENCH_DECODE_EAGER; }
 
-// Output blocks of one call.
+// Returns the number of output blocks of one call.
 static size_t blocks_of(const weft_bench_codec *codec, weft_bench_operation operation) {
   const weft_bench_shape *const shape = codec->shape;
   switch (operation) {
@@ -253,7 +254,7 @@ static size_t blocks_of(const weft_bench_codec *codec, weft_bench_operation oper
   }
 }
 
-// The coefficients over the source blocks that the call's output claims to have.
+// Returns the coefficients over the source blocks that belong to the call's output.
 static void claimed(const weft_bench_codec *codec, weft_bench_operation operation, size_t blocks,
                     uint8_t *out) {
   const size_t n = codec->shape->n;
@@ -283,7 +284,7 @@ static const char *check(const weft_bench_codec *codec, weft_bench_operation ope
   return what;
 }
 
-// What a call reads and writes; returns how many regions.
+// Lists what a call reads and writes; returns the number of regions.
 static size_t regions_of(const weft_bench_codec *codec, weft_bench_operation operation,
                          size_t out_bytes, weft_bench_region *out) {
   const weft_bench_shape *const shape = codec->shape;
@@ -334,7 +335,7 @@ int weft_bench_add_operation(weft_bench_group *group, weft_bench_codec *codec,
                  .k = shape->k,
                  .m = blocks,
                  .threads = codec->threads,
-                 // Products on payloads only: what the coefficients cost is overhead.
+                 // Counts products on payloads only: work on coefficients is overhead.
                  .amount = {[WEFT_BENCH_OUTPUT] = (double)out_bytes,
                             [WEFT_BENCH_PRODUCTS] = (double)out_bytes * (double)shape->n,
                             [WEFT_BENCH_INPUT] = (double)in_bytes},

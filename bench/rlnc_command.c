@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench rlnc`: encode, recode and decode over shapes, rows, threads and ways to share work.
+// `weft bench rlnc`: encode, recode and decode for shapes, rows, threads and ways to split work.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ typedef struct rlnc_run {
   size_t row_count;
 } rlnc_run;
 
-// What one group needs while it is measured.
+// What one group needs while it is being measured.
 typedef struct rlnc_scene {
   const rlnc_run *run;
   const weft_bench_shape *shape;
@@ -56,7 +56,7 @@ static weft_bench_codec *codec(rlnc_scene *scene, const char *row, size_t thread
              scene->shape, &scene->run->machine, row, threads, split, segments);
 }
 
-// The operations of one row on one thread. index[operation] becomes the case's index or -1.
+// Adds the operations of one row on one thread; index[operation] becomes the case's index, or -1.
 static void add_single(rlnc_scene *scene, const char *row, int ceiling, int *index) {
   weft_bench_codec *const one = codec(scene, row, 1, WEFT_SPLIT_AUTO, scene->shape->segments);
   for (int o = 0; o < WEFT_BENCH_OPERATIONS; o++)
@@ -66,8 +66,8 @@ static void add_single(rlnc_scene *scene, const char *row, int ceiling, int *ind
             : -1;
 }
 
-// Encode as threads share it by themselves and by both partitionings of the paper; many segments
-// decoded, on several threads.
+// Adds cases on several threads: encoding with the automatic split and with both partitionings of
+// the paper, and decoding of many segments.
 static void add_threads(rlnc_scene *scene, const char *row, size_t threads, int ceiling,
                         const int *single) {
   static const struct {
@@ -140,7 +140,7 @@ static void add_isal(rlnc_scene *scene, const int *best) {
                             shape->mixing, shape->n, shape->data, shape->k, scene->isal_out,
                             shape->k);
     weft_bench_isal_call(&scene->products[i]);
-    entry.row = "isa-l"; // its share is of the ceiling that bounds the best row
+    entry.row = "isa-l"; // its share is of the best row's ceiling
     entry.work = (weft_bench_candidate){
         .call = weft_bench_isal_call,
         .user = &scene->products[i],

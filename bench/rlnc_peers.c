@@ -11,7 +11,8 @@
 
 enum { TRIES = 16, CHECKED_PACKETS = 4 };
 
-// What the library has of weft's operations. Its call draws coefficients, as these do.
+// The operations that the libraries share with weft. Their encoder draws coefficients in the call,
+// so it is compared with weft's fresh ones.
 static const struct {
   weft_bench_operation like;
   const char *question;
@@ -34,9 +35,9 @@ struct weft_bench_rlnc_coder {
   const weft_bench_rlnc_peer *peer;
   const weft_bench_shape *shape;
   void *coder;
-  uint8_t *blocks; // (n, k) as it codes them
+  uint8_t *blocks; // (n, k) as the library codes them
   size_t data_bytes;
-  uint8_t *packets; // (n, n + k) given to it
+  uint8_t *packets; // (n, n + k) given to the library
   operation operations[COMPARED];
 };
 
@@ -69,7 +70,7 @@ static void take(const weft_bench_rlnc_coder *c, uint8_t *out, size_t bytes) {
   must(c, "hand over what it made", c->peer->take(c->coder, out, bytes) == bytes);
 }
 
-// Whether packets(n, n + k) decode. It keeps them, to recode and decode.
+// Whether packets(n, n + k) decode. The library keeps them for recoding and decoding.
 static bool decodes(const weft_bench_rlnc_coder *c, const uint8_t *packets) {
   must(c, "take packets", c->peer->give(c->coder, packets, c->shape->n * packet_bytes(c)));
   return c->peer->decode(c->coder);
@@ -82,7 +83,7 @@ static uint8_t multiply(uint32_t polynomial, uint32_t a, uint32_t b) {
   return (uint8_t)product;
 }
 
-// A packet of these coefficients, symbol by symbol in the library's field.
+// Computes the payload for given coefficients, symbol by symbol in the library's field.
 static void mix(const weft_bench_rlnc_coder *c, const uint8_t *coefficients, uint8_t *payload) {
   const size_t n = c->shape->n, k = c->shape->k;
   memset(payload, 0, k);
@@ -95,7 +96,7 @@ static void mix(const weft_bench_rlnc_coder *c, const uint8_t *coefficients, uin
   }
 }
 
-// Whether the library's own packets decode: one set in 250 does not.
+// Whether a set of the library's own packets decodes: one in 250 does not.
 static bool draws_decodable(const weft_bench_rlnc_coder *c) {
   uint8_t *const packets = weft_bench_alloc(c->shape->n, packet_bytes(c));
   bool decodable = false;
@@ -108,7 +109,7 @@ static bool draws_decodable(const weft_bench_rlnc_coder *c) {
   return decodable;
 }
 
-// What is decoded and recoded has coefficients of the bench's own, as for weft's rows.
+// Draws the packets to decode and recode with the benchmark's own coefficients, as for weft's rows.
 static void draw_packets(weft_bench_rlnc_coder *c, uint64_t seed) {
   const size_t n = c->shape->n, each = packet_bytes(c);
   int tries = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One segment, its coefficients and a decodable set of its packets.
+// One segment, its coefficients, and a decodable set of packets.
 #include <stdlib.h>
 
 #include "bench/buffers.h"
@@ -8,7 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu.h"
 
-// A multi-segment decode takes this many bytes of payload at least, and some segments always.
+// A multi-segment decode has at least this many bytes of payload, within these numbers of segments.
 #define MULTI_BYTES ((size_t)4 << 20)
 #define MULTI_SEGMENTS_MIN 8u
 #define MULTI_SEGMENTS_MAX 64u

@@ -17,7 +17,7 @@ size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t fe
     if (length < sizeof name)
       memcpy(name, at, length);
     const bool best = strcmp(name, "best") == 0, every = strcmp(name, "all") == 0;
-    // An empty name would be the best row's.
+    // An empty name would select the best row.
     const weft_status status = every ? WEFT_OK
                                      : weft_backend_select(&offered, WEFT_MEM_HOST,
                                                            best    ? NULL

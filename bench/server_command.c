@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft bench server`: the streaming server's coder with lanes on the host, on devices, and on
-// both: latency from request to packet beside the rate, where the lanes cross over, and how many
-// peers that serves.
+// both: latency from request to packet at the measured rate, the crossover between the lanes, and
+// how many peers that serves.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const weft_bench_serving servings[SERVINGS] = {
     {"live, n = 64, k = 1024, 4 segments", 2, 64, 1024, 4, 64},
 };
 
-// Contexts that serve together.
+// Contexts that serve together, a lane each.
 typedef struct lane_set {
   const char *name;
   weft_ctx *lanes[WEFT_SERVER_MAX_LANES];
@@ -45,7 +45,7 @@ typedef struct server_run {
   lane_set sets[SETS_MAX];
   size_t set_count;
   int host_set, device_set, both_set; // -1: there is none
-  double seconds;                     // of one load
+  double seconds;                     // per load
   json_t *out;
 } server_run;
 
@@ -102,14 +102,14 @@ static void close_lanes(server_run *run) {
   weft_ctx_free(run->host);
 }
 
-// --- what came of a load ---
+// --- results of a load ---
 
 static json_t *json_spread(const weft_bench_spread *spread, double unit) {
   return json_pack("{s:f, s:f, s:f}", "median", spread->median * unit, "min", spread->min * unit,
                    "max", spread->max * unit);
 }
 
-// The part of the packets that each lane made since `before`.
+// Returns the share of packets that each lane made since `before`.
 static json_t *lane_shares(const lane_set *set, const weft_server_stats *before, char *text,
                            size_t room) {
   weft_server_stats now;
@@ -149,7 +149,7 @@ static void report_load(json_t *list, const lane_set *set, const weft_bench_serv
   free(latencies->us);
 }
 
-// --- as fast as it goes ---
+// --- at full speed ---
 
 static void ask_together(server_run *run, double (*rates)[WEFT_BENCH_MARKS], size_t reps,
                          size_t serving, size_t requests) {
@@ -180,7 +180,7 @@ static void closed_loop(server_run *run, size_t serving, size_t requests) {
   double rates[SETS_MAX][WEFT_BENCH_MARKS];
   weft_bench_latencies latencies[SETS_MAX] = {{0}};
   weft_server_stats before[SETS_MAX];
-  for (size_t r = 0; r < reps + 1; r++) // the first warms up: memory, and what lanes know
+  for (size_t r = 0; r < reps + 1; r++) // the first warms up memory and the lanes' estimates
     for (size_t s = 0; s < run->set_count; s++) {
       weft_server *server = run->sets[s].server;
       const double rate = weft_bench_load_run(server, &servings[serving], &load, &latencies[s]);
@@ -223,9 +223,9 @@ static void paced(server_run *run, size_t serving) {
     }
 }
 
-// --- who takes a product of this size ---
+// --- which lane takes a product of a given size ---
 
-// The median latency of a lone request of `packets` packets.
+// Returns the median latency of single requests of `packets` packets.
 static double lone_us(server_run *run, int set, size_t serving, uint32_t packets) {
   weft_bench_latencies latencies = {0};
   const weft_bench_load load = {.requests = 1, .packets = packets, .seconds = run->seconds};
@@ -272,7 +272,7 @@ static void print_peers(server_run *run, const char *name, double gigabytes) {
                                   gigabytes, "peers", peers));
 }
 
-// Raw: the kernel, everything resident. Over PCIe: the server's packets in host memory.
+// Raw: the kernel alone, everything resident. Over PCIe: the server's packets in host memory.
 static void peers(server_run *run) {
   printf("\npeers served at 96 KB/s (768 kbps)\n");
   for (size_t s = 0; s < run->set_count; s++)
@@ -314,7 +314,7 @@ static void serve(server_run *run) {
   const char *const parts = run->options.operations;
   const bool with_peers = weft_bench_listed(parts, "peers");
   const bool with_paced = weft_bench_listed(parts, "paced");
-  // Those two go by the peak that the closed loop finds.
+  // These two are based on the peak rate that the closed loop finds.
   const bool closed = with_peers || with_paced || weft_bench_listed(parts, "closed");
   for (size_t i = 0; i < SERVINGS; i++) {
     printf("\n%s, requests of %u packets: coded GB/s (min..max)\n", servings[i].name,
@@ -332,7 +332,7 @@ static void serve(server_run *run) {
     peers(run);
 }
 
-// Whether a device cannot be had that was asked for, by its row's name or by a part that needs one.
+// Whether a device was requested, by its row's name or by a part that needs one, but is missing.
 static bool device_missing(const server_run *run) {
   const char *const parts = run->options.operations;
   if (!run->options.rows && !(parts && weft_bench_listed(parts, "crossover")))

@@ -20,7 +20,7 @@ int64_t weft_bench_now_us(void *user) {
   return (int64_t)(weft_bench_now_s() * 1e6);
 }
 
-// Until packets are ready or `wait_us` have passed; negative: as long as it takes.
+// Waits until packets are ready or `wait_us` have passed; negative: without limit.
 static void wait_ready(weft_server *server, int64_t wait_us) {
   struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
   const struct timespec limit = {.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
@@ -34,7 +34,7 @@ static weft_segment_id id_of(const weft_bench_serving *serving, size_t segment) 
                            .block_bytes = (uint32_t)serving->k};
 }
 
-// --- what is served, and whether it is right ---
+// --- the segments served, and the check of their bytes ---
 
 static void decode_one(weft_server *server, const weft_bench_serving *serving,
                        const uint8_t *data) {
@@ -94,7 +94,7 @@ const char *weft_bench_serve(weft_server *server, const weft_bench_serving *serv
 
 typedef struct slot {
   int64_t due_us;
-  uint32_t left; // packets to come; 0: free
+  uint32_t left; // packets still to come; 0: free
 } slot;
 
 typedef struct crowd {
@@ -103,13 +103,13 @@ typedef struct crowd {
   const weft_bench_load *load;
   weft_bench_latencies *latencies;
   slot *slots;                 // (requests)
-  size_t *idle;                // (requests) free slots, idle_count of them
+  size_t *idle;                // (requests) free slots, of which there are idle_count
   weft_server_request *asking; // (requests)
   size_t idle_count;
-  int64_t began_us, end_us; // of asking
+  int64_t began_us, end_us; // of the requests
   int64_t next_us;          // open loop: when the next request is due
   double period_us;
-  uint64_t asked, packets; // packets: taken
+  uint64_t asked, packets; // packets: taken so far
 } crowd;
 
 static void note(crowd *c, int64_t due_us, int64_t now_us) {

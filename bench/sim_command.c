@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench sim`: what a swarm in virtual time costs one core. Each case is one swarm that runs
-// on for a number of equal pieces of virtual time once its stream flows; each piece is a
-// repetition, timed by the processor time of the process. An event is a call into a peer's engine
-// with a burst, a control message or a timer that is due, or a peer's coming or going; what the
-// simulation does besides is in the time and not in the count.
+// `weft bench sim`: what a swarm in virtual time costs one core. Each case is one swarm. Once its
+// stream flows, it runs for a number of equal pieces of virtual time; each piece is a repetition,
+// timed by the processor time of the process. An event is a call into a peer's engine for a burst,
+// a control message or a due timer, or a peer's arrival or departure; other work of the simulation
+// counts towards the time only.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ enum { KINDS = 3 };
 typedef struct shape {
   weft_sim_fidelity fidelity;
   const char *name;
-  uint32_t blocks, window, peers_max; // the bytes of a larger swarm do not fit
+  uint32_t blocks, window, peers_max; // peers_max: a larger swarm does not fit memory
   int64_t lag_us, map_us;
-  int64_t warm_us; // by then the stream has reached everybody, and real bytes their player
+  int64_t warm_us; // then the stream has reached everybody, and real bytes play
 } shape;
 
 static const shape shapes[KINDS] = {
@@ -47,7 +47,8 @@ typedef struct sim_case {
   mark marks[WEFT_BENCH_MARKS + 1];
 } sim_case;
 
-// What peers do follows the rhythm of segments: a piece is one, so that all have the same in them.
+// What peers do follows the rhythm of segments, so a piece is as long as a segment: all pieces
+// contain the same work.
 static int64_t segment_us(const shape *s) {
   return (int64_t)s->blocks * 1024 * 8 * 1000000 / 768000;
 }
@@ -68,7 +69,7 @@ static bool keep_on(void *user, int64_t now_us) {
   return true;
 }
 
-// 768 kbit/s, everybody there from the start, 6 to 8 neighbours: the scenario `million`.
+// As in the scenario `million`: 768 kbit/s, all peers present from the start, 6 to 8 neighbours.
 static weft_sim_parameters parameters(const sim_case *c, uint64_t seed) {
   weft_sim_parameters p = {
       .name = "bench",
@@ -161,7 +162,7 @@ static void run_case(json_t *cases, sim_case *c, uint64_t seed) {
   weft_bench_must("swarm", weft_sim_swarm_new(&options, &c->swarm));
   weft_bench_must("run", weft_sim_swarm_run(c->swarm));
   weft_bench_must("result", weft_sim_swarm_result(c->swarm, &result));
-  // Nothing is reported of a swarm that stood still or got a byte wrong.
+  // Reports nothing about a swarm that stood still or got a byte wrong.
   const bool played = result.totals.delivered_bytes > 0;
   if (c->marked <= c->reps || result.totals.packets == 0 || result.totals.wrong_bytes > 0 ||
       !played) {

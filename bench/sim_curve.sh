@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# How a simulated swarm speeds up with threads and with MPI ranks, as JSON on standard output. Needs the program alone,
-# and for ranks `weft-sim-mpi` and mpirun. Every run must end in one state, or the script fails: speed of a different
-# computation says nothing. Beside the time by the clock, which needs idle processors, each run has its effort in
-# processor time (docs/scale.md): what all lanes took, and the path, which is each window's longest lane and what is
-# done between windows; a path says what idle processors would take.
+# Measures how a simulated swarm speeds up with threads and with MPI ranks; prints JSON on standard output. Needs only
+# the program and, for ranks, `weft-sim-mpi` and mpirun. All runs must end in the same state, or the script fails: the
+# speed of a different computation means nothing. The time by the clock needs idle processors, so each run also has its
+# effort in processor time (docs/scale.md): the time of all lanes, and the path, which is each window's longest lane
+# plus what is done between windows. The path is the time on idle processors.
 #
 # sim_curve.sh WEFT [WEFT_SIM_MPI]
 #   COUNTS="1 2 4 8 16"  threads, and ranks; those above the number of processors are left out
 #   PEERS=100000 DURATION="10 s" REPS=3 SCENARIO=million SEED=1
-# Environment variables of MPI are handed on (as root in a container, Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and
+# Environment variables of MPI are passed on (as root in a container, Open MPI requires OMPI_ALLOW_RUN_AS_ROOT=1 and
 # OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1).
 set -eu
 if [ $# -lt 1 ] || ! command -v -- "$1" >/dev/null; then
@@ -25,7 +25,7 @@ reps=${REPS:-3}
 scenario=${SCENARIO:-million}
 seed=${SEED:-1}
 processors=$(getconf _NPROCESSORS_ONLN)
-# A folder of its own, which weft-sim-mpi's ranks share.
+# A folder of its own, shared by weft-sim-mpi's ranks.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -43,7 +43,7 @@ printf '{"what":"simulated swarm, threads and ranks","commit":"%s","machine":"%s
   "$commit" "$model" "$processors" "$scenario" "$peers"
 printf '"duration":"%s","seed":%s,"runs":[' "$duration" "$seed"
 hash="" comma=""
-# In turn, so that a busy neighbour meets every point.
+# Interleaved, so that a busy neighbour affects every point.
 for rep in $(seq "$reps"); do
   for count in $counts; do
     [ "$count" -le "$processors" ] || continue

@@ -17,7 +17,7 @@ void weft_bench_sort(double *values, size_t count) {
   qsort(values, count, sizeof *values, ascending);
 }
 
-// free() it.
+// Returns the values sorted; free() them.
 static double *sorted_of(const double *values, size_t count) {
   double *const sorted = weft_bench_alloc(count, sizeof(double));
   memcpy(sorted, values, count * sizeof(double));

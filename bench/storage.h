@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench storage`: erasure codes beside their bounds and beside other libraries.
+// `weft bench storage`: erasure codes compared with their bounds and with other libraries.
 //
 // The comparison consists of parts, which --operations names. In its cases n is the number of data
 // shards, k the bytes of a shard and m the number of parity shards, as everywhere in weft bench (n
@@ -18,13 +18,13 @@
 #include "kernels/backend.h"
 
 #define WEFT_BENCH_STORAGE_PEERS 8u
-#define WEFT_BENCH_STORAGE_SHAPES 32u // that --shapes takes
+#define WEFT_BENCH_STORAGE_SHAPES 32u // at most, in --shapes
 
 typedef struct weft_bench_storage_run {
   weft_bench_options options;
   weft_bench_machine machine;
   weft_bench_report report;
-  const weft_backend *row; // the host row that is measured
+  const weft_backend *row; // the host row being measured
   weft_bench_storage_peer *peers[WEFT_BENCH_STORAGE_PEERS];
   size_t peer_count;
 } weft_bench_storage_run;
@@ -34,7 +34,7 @@ typedef struct weft_bench_sizes_of_code {
   size_t k, m;
 } weft_bench_sizes_of_code;
 
-// The shapes that the user asked for, else `preset`; returns how many.
+// Returns how many shapes it wrote: those of --shapes, otherwise `preset`.
 size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
                                  const weft_bench_sizes_of_code *preset, size_t preset_count,
                                  weft_bench_sizes_of_code *out, size_t capacity);

@@ -13,10 +13,10 @@
 #include "kernels/pool.h"
 #include "weft/storage.h"
 
-// Byte x coefficient products that are compared with scalar's, at the start of the shards and again
-// at their end; all when there are no more than twice as many.
+// Byte x coefficient products to compare with scalar's, at the start of the shards and again at
+// their end; all if there are at most twice as many.
 #define CHECKED_PRODUCTS ((size_t)1 << 22)
-// After so many bytes every plan of the parts' shapes is compiled, or has reduced its program.
+// After this many bytes every plan of the parts' shapes is compiled, or has reduced its program.
 #define IMPROVED_BYTES ((size_t)64 << 20)
 // A few for each number of threads and each library.
 #define TEXTS (8u + WEFT_BENCH_LIST * (2u + WEFT_BENCH_STORAGE_PEERS))
@@ -38,7 +38,7 @@ typedef struct peer_state {
   struct peer_state *next;
   weft_pool *pool; // NULL: one thread
   size_t count;
-  weft_bench_shards *part; // (count) each a range of the shards' bytes
+  weft_bench_shards *part; // (count) each is a range of the shards' bytes
   weft_bench_storage_call *calls;
 } peer_state;
 
@@ -47,15 +47,15 @@ struct weft_bench_scene {
   weft_bench_group *group;
   weft_bench_shards shards;
   uint8_t *memory;          // (k + m, bytes)
-  weft_bench_shards *now;   // of cases that are added: these, or those that lie
-  weft_bench_shards *apart; // in memory of their own, or NULL
+  weft_bench_shards *now;   // shards of the cases being added: `shards`, or `apart`
+  weft_bench_shards *apart; // the same shards weft_code_stride apart, or NULL
   uint8_t *apart_memory;
   size_t apart_bytes;
-  uint8_t *written; // (m, bytes), of the loop that only stores
+  uint8_t *written; // (m, bytes) for the loop that only loads and stores
   uint8_t *outputs[256];
   uint8_t *original; // (k, bytes)
   int arithmetic, streams;
-  bool update; // what `streams` is of
+  bool update; // whether `streams` is for an update
   own_state *own;
   peer_state *peers;
   char *texts[TEXTS];
@@ -192,7 +192,7 @@ void weft_bench_scene_add_bounds(weft_bench_scene *scene, bool update) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Right bytes
+// Checks
 
 static _Noreturn void wrong(const char *who, const char *operation, size_t shard, size_t at) {
   fprintf(stderr, "weft bench: %s, %s: a wrong byte in shard %zu near %zu; nothing is timed\n", who,
@@ -210,7 +210,7 @@ static weft_code *scalar_code(const weft_bench_shards *s, const char *name, weft
   return code;
 }
 
-// Compares bytes [at, at + n) of the parity with what the scalar row makes of the data.
+// Compares bytes [at, at + n) of the parity with the scalar row's parity of the data.
 static void check_part(const weft_bench_shards *s, weft_code *code, const char *who,
                        const char *operation, size_t at, size_t n) {
   uint8_t *const made = weft_bench_alloc(s->m, n), *shards[256];
@@ -242,7 +242,7 @@ static const char *check_parity(const weft_bench_shards *s, const char *name, co
   return all ? WEFT_BENCH_CHECKED_ALL : "scalar's bytes at both ends of the shards";
 }
 
-// Whether the call reads parity that is to be there.
+// Whether the call reads existing parity.
 static bool needs_parity(weft_bench_storage_operation operation) {
   return operation != WEFT_BENCH_STORAGE_ENCODE && operation != WEFT_BENCH_STORAGE_PROGRESS;
 }
@@ -252,7 +252,7 @@ static void restore(const weft_bench_scene *scene, const weft_bench_shards *s) {
     memcpy(s->shard[i], scene->original + i * s->bytes, s->bytes);
 }
 
-// Runs a call once on shards that make its result visible, and looks at what it did.
+// Runs a call once on shards that make its result visible, and checks the result.
 static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *s,
                               weft_bench_storage_operation operation, const char *code,
                               const char *who, void (*call)(void *), void *state) {
@@ -305,7 +305,7 @@ static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operat
   const double outputs =
       operation == WEFT_BENCH_STORAGE_RECOVER ? (double)s->lost_count : (double)s->m;
   const bool arithmetic = rs && scene->arithmetic >= 0;
-  // Loading and storing is of m outputs: it bounds no recovery of fewer.
+  // The traffic of m outputs does not bound a recovery of fewer.
   const int streams = outputs < (double)s->m ? -1 : scene->streams;
   const bool apart = s->shard[0] != scene->memory;
   return weft_bench_group_add(
@@ -373,14 +373,14 @@ static size_t wrong_shards(const own_state *s) {
   return wrong;
 }
 
-// Of parity that matches: a shard that was seen to differ is compared no more.
+// Verifies parity that matches, because a shard found to differ is not compared any further.
 static void own_verify(void *user) {
   const own_state *const s = user;
   if (wrong_shards(s) != 0)
     wrong(s->who, "verify", s->shards->k, 0);
 }
 
-// The last byte is looked at, too.
+// Checks that verification includes the last byte.
 static void check_verify(const own_state *s) {
   const weft_bench_shards *const shards = s->shards;
   uint8_t *const last = &shards->shard[shards->k + shards->m - 1][shards->bytes - 1];
@@ -417,8 +417,8 @@ int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own)
   weft_bench_must(state->who, weft_ctx_new(&state->ctx, &at));
   weft_bench_pin(machine, 0);
   weft_bench_must(state->who, weft_code_new(state->ctx, &options, &state->code));
-  // A plan of a CRS code is improved once, when it has worked enough to repay that: what is checked
-  // and measured is what it becomes. Verification encodes by the plan of encoding.
+  // A plan of a CRS code is improved once, when it has done enough work to repay that. What is
+  // checked and measured is the improved plan. Verification uses the plan of encoding.
   void (*const improve)(void *) =
       own->operation == WEFT_BENCH_STORAGE_VERIFY ? own_encode : calls[own->operation];
   for (size_t done = 0; own->packet_bytes && done < IMPROVED_BYTES; done += s->k * s->bytes)
@@ -459,7 +459,7 @@ int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_
   const size_t step = ((s->bytes + parts - 1) / parts + unit - 1) / unit * unit;
   state->part = weft_bench_alloc(parts, sizeof *state->part);
   state->calls = weft_bench_alloc(parts, sizeof *state->calls);
-  for (size_t at = 0; at < s->bytes; at += step) { // at most `parts` times
+  for (size_t at = 0; at < s->bytes; at += step) { // at most `parts` iterations
     weft_bench_shards *const part = &state->part[state->count];
     *part = *s;
     part->bytes = s->bytes - at < step ? s->bytes - at : step;

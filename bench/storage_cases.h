@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scene is one stripe with everything that is measured on it: bounds, weft's calls and other
-// libraries', all on the same shards.
+// A scene is one stripe with everything that is measured on it: bounds, weft's calls and those of
+// other libraries, all on the same shards.
 #ifndef WEFT_BENCH_STORAGE_CASES_H
 #define WEFT_BENCH_STORAGE_CASES_H
 
@@ -8,45 +8,45 @@
 
 typedef struct weft_bench_scene weft_bench_scene;
 
-// Random data shards in one piece of memory, one behind the other, as a file's stripe lies in
-// memory; min(k, m) of them are lost in recoveries. The title is the group's.
+// Returns a scene with random data shards one after another in one piece of memory, like a file's
+// stripe; min(k, m) of them are lost in recoveries. The title is the group's.
 weft_bench_scene *weft_bench_scene_new(weft_bench_storage_run *run, const char *title, size_t k,
                                        size_t m, size_t bytes);
-// Cases that are added from now on are of the same shards weft_code_stride apart.
+// Cases added from now on use copies of the shards that are weft_code_stride apart.
 void weft_bench_scene_lay_apart(weft_bench_scene *scene);
 // Measures the group, if it has a case of weft's, and frees everything.
 void weft_bench_scene_run(weft_bench_scene *scene);
-// Measures shortly, prints and records nothing, frees everything: the seconds of one call of the
-// last case, or 0 where there is none.
+// Measures briefly, without printing or recording anything, and frees everything. Returns the
+// seconds of one call of the last case, or 0 if there is none.
 double weft_bench_scene_try(weft_bench_scene *scene);
 
 weft_bench_group *weft_bench_scene_group(weft_bench_scene *scene);
 
-// What bounds the cases that are added from now on: the row's arithmetic, and loading k shards and
-// storing m, or for an update loading one shard and m more, and storing m; this is also what bounds
-// encoding one shard after the other.
+// Adds the bounds of the cases added from now on: the row's arithmetic, and the traffic of loading
+// k shards and storing m. For an update, and for encoding one shard after another, it is loading
+// one shard, and loading and storing m more.
 void weft_bench_scene_add_bounds(weft_bench_scene *scene, bool update);
 
-// How weft does something.
+// How weft does an operation.
 typedef struct weft_bench_own {
   weft_bench_storage_operation operation;
   const char *code; // as for weft_code_options
   size_t w, packet_bytes;
   size_t threads;      // 0: one
-  bool cached;         // recovery: the plan is in the cache; otherwise it is made in each call
-  bool uncompiled;     // CRS: by a program or by blocks, not by machine code
+  bool cached;         // recovery: the plan is cached; otherwise each call makes it
+  bool uncompiled;     // CRS: by XOR program or blocks of bits, not machine code
   const char *variant; // for the table; lives as long as the scene
 } weft_bench_own;
 
-// Add a case, checked with the scalar row; its index, or -1 where there is none (a peer that lacks
+// Add a case, checked with the scalar row. Return its index, or -1 if there is none (a peer lacks
 // the operation).
 int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own);
-// threads > 1: the shards' columns are shared among threads, as a user of the library would.
+// threads > 1: threads share the shards' columns, as the library's users would arrange it.
 int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_peer *peer,
                               weft_bench_storage_operation operation, size_t w, size_t packet_bytes,
                               size_t threads);
 
-// A printf that lives as long as the scene.
+// Formats a text that lives as long as the scene.
 __attribute__((format(printf, 2, 3))) const char *weft_bench_scene_text(weft_bench_scene *scene,
                                                                         const char *format, ...);
 

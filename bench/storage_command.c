@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench storage`: its parts, and the libraries it compares with.
+// `weft bench storage`: its parts, and the libraries that it compares weft with.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { ON_DEVICE = 1, BY_NAME = 2 };
 static const struct {
   const char *name, *what;
   void (*run)(weft_bench_storage_run *run);
-  unsigned where; // ON_DEVICE: by default only where there is one; BY_NAME: where it is asked for
+  unsigned where; // ON_DEVICE: needs a device; BY_NAME: only on request
 } parts[] = {
     {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, 0},
     {"small", "the same with shards of 4 KiB", weft_bench_storage_small, 0},
@@ -50,7 +50,7 @@ static const struct {
 
 enum { PARTS = sizeof parts / sizeof *parts, SHARDS_MOST = 256 };
 
-// Reads a number of shards, and moves *at behind it; 0: there is none.
+// Reads a number of shards and moves *at past it; 0: there is none.
 static size_t read_shards(const char **at) {
   size_t shards = 0;
   for (; **at >= '0' && **at <= '9' && shards <= SHARDS_MOST; ++*at)
@@ -58,7 +58,7 @@ static size_t read_shards(const char **at) {
   return shards;
 }
 
-// Reads shapes such as "10+4,32+8"; false where one is none. *count is at most `capacity`.
+// Reads at most `capacity` shapes such as "10+4,32+8"; false if one is invalid.
 static bool read_shapes(const char *at, weft_bench_sizes_of_code *out, size_t capacity,
                         size_t *count) {
   *count = 0;
@@ -111,7 +111,7 @@ static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer)
     weft_bench_peer_close(peer);
 }
 
-// Opens each file of a comma-separated list; whether there was one.
+// Opens each file of a comma-separated list; returns whether any could be opened.
 static bool open_list(weft_bench_storage_run *run, const char *list,
                       weft_bench_storage_peer *(*open)(const char *file)) {
   const size_t before = run->peer_count;
@@ -128,7 +128,7 @@ static bool open_list(weft_bench_storage_run *run, const char *list,
   return run->peer_count > before;
 }
 
-// What stands beside the parts on the CPU.
+// Opens the libraries to compare with in parts on the CPU.
 static void open_peers(weft_bench_storage_run *run) {
   const weft_bench_options *const o = &run->options;
   bool wanted = false;
@@ -163,7 +163,7 @@ static bool parts_known(const char *list) {
   return true;
 }
 
-// Whether a part was asked for by name that needs a GPU.
+// Whether --operations names a part that needs a GPU.
 static bool names_device_part(const char *list) {
   bool wanted = false;
   for (size_t p = 0; p < PARTS && list; p++)
@@ -178,7 +178,7 @@ static bool device_missing(const char *list) {
   return true;
 }
 
-// What a part on a GPU touches is in no cache of the CPU.
+// Refuses --cold for parts on a GPU, whose data is in no cache of the CPU.
 static bool cold_device(const weft_bench_options *options) {
   if (!options->timing.cold || !names_device_part(options->operations))
     return false;

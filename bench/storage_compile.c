@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles ahead, a code a thread, each with a context of its own: contexts keep their kernels to
+// Compiles ahead, one code per thread, each with its own context: contexts keep their kernels to
 // themselves, but share the folder that the environment names.
-#define _POSIX_C_SOURCE 200809L // getenv stays; pthreads
+#define _POSIX_C_SOURCE 200809L // getenv, pthreads
 #include "bench/storage_compile.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ static void *compile(void *user) {
   weft_bench_must("context",
                   weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .compile_after = 1}));
   for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
-    compile_code(ctx, &all->codes[all->count - 1 - i], all->recovery); // long ones first
+    compile_code(ctx, &all->codes[all->count - 1 - i], all->recovery); // longest first
   weft_ctx_free(ctx);
   return NULL;
 }
@@ -75,7 +75,7 @@ void weft_bench_storage_compile(const weft_bench_storage_run *run, const weft_co
   const char *const folder = getenv("WEFT_CODE_FOLDER");
   if (!folder || !*folder)
     return;
-  weft_bench_unpin(&run->machine); // threads have their maker's cores
+  weft_bench_unpin(&run->machine); // threads inherit their creator's cores
   work all = {.codes = codes, .count = count, .recovery = recovery};
   pthread_t threads[THREADS_MOST];
   size_t started = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that a part of `weft bench storage` will want, compiled on all cores beforehand.
+// Kernels that a part of `weft bench storage` will need, compiled on all cores in advance.
 #ifndef WEFT_BENCH_STORAGE_COMPILE_H
 #define WEFT_BENCH_STORAGE_COMPILE_H
 
 #include "bench/storage.h"
 #include "weft/weft.h"
 
-// A case encodes, or recovers these shards, as many as it says: the first data shards, or any of
-// all shards, the same ones in every run.
+// Chooses the shards that a case recovers and returns their number: the first shards or, if
+// `mixed`, any of all shards, the same ones in every run.
 size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost);
 
-// Encoding by these codes and, if `recovery`, both kinds of it; long kernels should come last. Only
-// where WEFT_CODE_FOLDER names a folder, through which the cases then get them: half of a run's
-// time is compiling otherwise.
+// Compiles encoding by these codes and, if `recovery`, recovery of both kinds of loss; long kernels
+// should come last. Does so only if WEFT_CODE_FOLDER names a folder, through which the cases then
+// get the kernels: otherwise compiling takes half of a run's time.
 void weft_bench_storage_compile(const weft_bench_storage_run *run, const weft_code_options *codes,
                                 size_t count, bool recovery);
 

@@ -38,8 +38,9 @@ static void fill(weft_bench_device_scene *s, uint8_t *to, weft_mem mem, size_t b
   free(piece);
 }
 
-// A row that shares no product of bytes with the scene's, and of packets only kernels that are not
-// made for a matrix: nothing is compiled for it, or taken from a folder.
+// Returns a context to check results with: a row that shares no byte product with the scene's and,
+// for packets, only kernels that are not made for a matrix. Nothing is compiled for it or taken
+// from a folder.
 static weft_ctx *judge_new(const char *row) {
   static const weft_code_store nothing = {0};
   const bool same = strcmp(row, "cuda-nibble-prmt") == 0;
@@ -125,7 +126,7 @@ int weft_bench_device_scene_copy(weft_bench_device_scene *s, weft_bench_group *g
   return weft_bench_storage_add_copy(group, s->ctx, s->queue, s->to, s->from, k, m);
 }
 
-// k shares of a piece in and m out at once, `bytes` in the larger direction.
+// Copies k shards of a piece in and m out at once.
 void weft_bench_device_scene_duplex(void *user) {
   const weft_bench_device_scene_case *c = user;
   weft_bench_device_scene *s = c->scene;
@@ -143,7 +144,7 @@ void weft_bench_device_scene_duplex(void *user) {
   weft_bench_must("copy", weft_queue_wait(s->other));
 }
 
-// The same on one stream: what one copy engine would take, k / (k + m) of the one-way rate.
+// The same on one stream, as with one copy engine: k / (k + m) of the one-way rate.
 void weft_bench_device_scene_one_engine(void *user) {
   const weft_bench_device_scene_case *c = user;
   weft_bench_device_scene *s = c->scene;
@@ -161,7 +162,7 @@ void weft_bench_device_scene_one_engine(void *user) {
 
 // --- cases ---
 
-// `count` stripes from the case's `first` on, by one call.
+// Runs `count` stripes, from the case's `first` on, in one call.
 static void run_stripes(const weft_bench_device_scene_case *c, size_t first, size_t count) {
   const weft_stripe *stripes = c->stripe + first;
   weft_bench_must(c->variant, c->plan ? weft_plan_run(c->plan, stripes, count, c->scene->queue)
@@ -189,7 +190,7 @@ static void call_before(void *user) {
     call_storage(user);
 }
 
-// The clock changes in milliseconds, so that it is still the one that the calls had.
+// Clocks change within milliseconds, so this is still the clock that the calls had.
 static void read_clock(void *user) {
   weft_bench_device_scene_case *c = user;
   weft_bench_gpu_clock now;
@@ -203,7 +204,7 @@ static void read_clock(void *user) {
   c->high.throttle |= now.throttle;
 }
 
-// Clocks, and what the factors of the matrix cost that its kernel may have been made of.
+// Clocks, and the costs of the factored matrix, from which the kernel may have been made.
 static json_t *notes(void *user) {
   const weft_bench_device_scene_case *c = user;
   json_t *out =
@@ -222,7 +223,7 @@ static json_t *notes(void *user) {
 
 // --- checks ---
 
-// The case's code in another context.
+// Returns the case's code in another context.
 static weft_code *same_code(const weft_bench_device_scene_case *c, weft_ctx *ctx) {
   const weft_code_options options = {.name = weft_code_name(c->code),
                                      .k = weft_code_data_shards(c->code),
@@ -232,8 +233,8 @@ static weft_code *same_code(const weft_bench_device_scene_case *c, weft_ctx *ctx
   return code;
 }
 
-// Parity shards that do not match the data, of all stripes: by the judge where they lie on the
-// device, else by the host, which shares nothing with it.
+// Returns the number of wrong parity shards of all stripes: by the judge if they are on the device,
+// otherwise by the host, which shares nothing with the device.
 static size_t wrong_shards(const weft_bench_device_scene_case *c) {
   weft_code *other = c->scene->judge ? same_code(c, c->scene->judge) : NULL;
   size_t wrong = 0;
@@ -244,7 +245,7 @@ static size_t wrong_shards(const weft_bench_device_scene_case *c) {
   return wrong;
 }
 
-// The same of `bytes` bytes of a stripe from `at` on, by the code of a host row.
+// The same for `bytes` bytes of a stripe from `at` on, by the code of a host row.
 static size_t wrong_in_window(const weft_bench_device_scene_case *c, weft_code *code,
                               const weft_stripe *stripe, size_t at, size_t bytes) {
   weft_bench_device_scene *s = c->scene;
@@ -262,8 +263,8 @@ static size_t wrong_in_window(const weft_bench_device_scene_case *c, weft_code *
   return wrong;
 }
 
-// Compares parity with data: all of it by other kernels than those that made it, and the first and
-// the last kilobytes by the row that all others are held to.
+// Compares parity with data: all of it by kernels other than those that made it, and the first and
+// last kilobytes by the scalar row, the reference of all others.
 static const char *checked(const weft_bench_device_scene_case *c) {
   const weft_stripe *last = &c->stripe[c->stripes - 1];
   const size_t unit = weft_code_unit_bytes(c->code), some = (16384 + unit - 1) / unit * unit;
@@ -291,8 +292,6 @@ weft_code *weft_bench_device_scene_code(weft_bench_device_scene *s,
   return code;
 }
 
-// A case on every stripe that the scene's memory has room for. On the device it makes as many calls
-// as move the bytes of WEFT_BENCH_COPIES copies.
 weft_bench_device_scene_case *weft_bench_device_scene_case_new(weft_bench_device_scene *s,
                                                                weft_code *code) {
   weft_bench_device_scene_case *c = weft_bench_alloc(1, sizeof *c);
@@ -311,7 +310,6 @@ weft_bench_device_scene_case *weft_bench_device_scene_case_new(weft_bench_device
   return c;
 }
 
-// Other bytes where a case's results go, so that what it does not write is found out.
 void weft_bench_device_scene_spoil(const weft_bench_device_scene_case *c, const uint8_t *lost,
                                    size_t count) {
   weft_bench_device_scene *s = c->scene;

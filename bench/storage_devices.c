@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One code on 1, 2, 4, ... devices at once, from and to pinned memory: stripes dealt to the
-// devices, or each device making some of the parity from all of the data (Gibraltar, section 6).
-// Beside them plain copies of the same bytes on as many devices, which is the bound of either.
+// One code on 1, 2, 4, ... devices at once, from and to pinned memory: either stripes are dealt to
+// the devices, or each device makes some of the parity from all of the data (Gibraltar, section 6).
+// Plain copies of the same bytes on as many devices are the bound of both.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ enum { MOST = 16, STRIPES = 8, SHARD = 16 << 20 };
 typedef struct devices {
   weft_ctx *ctx[MOST];
   weft_code *code[MOST];
-  weft_queue *in[MOST], *out[MOST]; // of plain copies
-  uint8_t *room[MOST];              // two shards on the device
+  weft_queue *in[MOST], *out[MOST]; // for plain copies
+  uint8_t *room[MOST];              // two shards on each device
   size_t count;
   uint8_t *memory; // (STRIPES, k + m) shards, pinned
   weft_stripe stripes[STRIPES];
@@ -39,7 +39,7 @@ static void call_group(void *user) {
   weft_bench_must("group", weft_code_group_encode(c->members, c->split, c->of->stripes, STRIPES));
 }
 
-// What the bus and the host's memory let through: all data in and as much as parity out, at once.
+// What the bus and the host's memory allow: all data in and all parity out, at once.
 static void call_copies(void *user) {
   const shared_case *c = user;
   const devices *d = c->of;
@@ -102,14 +102,14 @@ static void close_devices(devices *d) {
   }
 }
 
-// Every stripe's parity, made by the members together, against the host's: verify of pinned stripes
-// asks no device.
+// Checks every stripe's parity, made by all members, on the host: verifying pinned stripes uses no
+// device.
 static const char *checked(const devices *d, size_t k, size_t m) {
   size_t wrong = 0;
   for (size_t s = 0, some = 0; s < STRIPES; s++, wrong += some)
     weft_bench_must("verify",
                     weft_code_verify(d->code[s % d->count], &d->stripes[s], NULL, &some, NULL));
-  // and a piece of the last parity shard by the row that all others are held to
+  // And a piece of the last parity shard by the scalar row, the reference of all others.
   uint8_t *piece = d->stripes[STRIPES - 1].base + (k + m - 1) * SHARD;
   uint8_t *const copy = weft_bench_alloc(m, 4096);
   weft_ctx *host;
@@ -149,7 +149,7 @@ static int add_copies(weft_bench_group *group, const devices *d, size_t count) {
                                 .n = k,
                                 .k = SHARD,
                                 .m = m,
-                                .threads = 1, // which calls
+                                .threads = 1, // the calling one
                                 .amount = {[WEFT_BENCH_INPUT] = (double)k * SHARD * STRIPES},
                                 .ceiling = -1,
                                 .work = {.call = call_copies, .user = c, .threads = 1},
@@ -163,7 +163,7 @@ static int add_shared(weft_bench_group *group, const devices *d, size_t count,
   shared_case *c = weft_bench_alloc(1, sizeof *c);
   *c = (shared_case){.split = split, .of = d, .count = count};
   weft_bench_must("group", weft_code_group_new(d->code, count, &c->members));
-  for (size_t s = 0; s < STRIPES; s++) // nothing that another case left counts as right
+  for (size_t s = 0; s < STRIPES; s++) // bytes left by another case must not count as right
     memset(d->stripes[s].base + k * SHARD, 0x5a, m * SHARD);
   call_group(c);
   const char *how = checked(d, k, m);
@@ -181,7 +181,7 @@ static int add_shared(weft_bench_group *group, const devices *d, size_t count,
           .n = k,
           .k = SHARD,
           .m = m,
-          .threads = 1, // which calls
+          .threads = 1, // the calling one
           .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
           .ceiling = ceiling,
           .bound_by = WEFT_BENCH_INPUT,
@@ -198,7 +198,7 @@ void weft_bench_storage_gpu_devices(weft_bench_storage_run *run) {
   weft_bench_sizes_of_code shapes[WEFT_BENCH_STORAGE_SHAPES];
   const size_t count = weft_bench_storage_shapes(run, preset, sizeof preset / sizeof *preset,
                                                  shapes, WEFT_BENCH_STORAGE_SHAPES);
-  // The members' threads get the cores that this one may use when they are made.
+  // The members' threads inherit the cores that this thread may use.
   weft_bench_unpin(&run->machine);
   for (size_t a = 0; a < count; a++) {
     devices d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage codes on a device, through the library: production path, published techniques, host to
-// host. Beside every case stands its bound, measured in the same rounds: the time that a copy in
-// device memory takes for the bytes that the case must read and write, or PCIe for host memory.
+// Storage codes on a device, through the library: the production path, published techniques, and
+// host to host. Every case has its bound, measured in the same rounds: a copy in device memory of
+// the bytes that the case must read and write, or PCIe for host memory.
 #include "bench/storage_gpu.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "lib/ctx.h"
 #include "weft/weft.h"
 
-enum { MUCH_ARITHMETIC = 16 }; // outputs from which on the card may reach its power cap
+enum { MUCH_ARITHMETIC = 16 }; // outputs from which the card may reach its power cap
 
 static weft_code *code_of(weft_bench_device_scene *s, const char *name, size_t k, size_t m,
                           size_t w) {
@@ -25,7 +25,7 @@ static weft_code *code_of(weft_bench_device_scene *s, const char *name, size_t k
                                       &(weft_code_options){.name = name, .k = k, .m = m, .w = w});
 }
 
-// All stripes by one call.
+// All stripes in one call.
 static int add_together(weft_bench_group *group, weft_bench_device_scene *s, weft_code *code,
                         int ceiling) {
   weft_bench_device_scene_case *c = weft_bench_device_scene_case_new(s, code);
@@ -35,9 +35,9 @@ static int add_together(weft_bench_group *group, weft_bench_device_scene *s, wef
   return weft_bench_device_scene_add(group, c, "encode together", ceiling);
 }
 
-// Encoding of one kind and no other for a while before every repetition, so that the card has the
-// clock that its power allows; and after a rest. Behind the other cases, which they would slow
-// down.
+// Adds cases of one kind of encoding after the same calls for a while before each repetition, so
+// that the card is at the clock that its power limit allows; and after a rest. They come last,
+// because they would slow down the other cases.
 static void add_sustained(weft_bench_group *group, weft_bench_device_scene *s, weft_code *code,
                           int ceiling) {
   static const double warm_s[] = {0.1, -0.02};
@@ -49,8 +49,7 @@ static void add_sustained(weft_bench_group *group, weft_bench_device_scene *s, w
   }
 }
 
-// The same stripe again and again: every call writes what the one before it wrote, and waits for
-// it.
+// The same stripe repeatedly: every call overwrites what the one before wrote, and waits for it.
 static void add_again(weft_bench_group *group, weft_bench_device_scene *s, weft_code *code,
                       const weft_bench_device_scene_case *like, int ceiling) {
   weft_bench_device_scene_case *c = weft_bench_device_scene_case_new(s, code);
@@ -60,8 +59,8 @@ static void add_again(weft_bench_group *group, weft_bench_device_scene *s, weft_
   weft_bench_device_scene_add(group, c, like ? "recover again" : "encode again", ceiling);
 }
 
-// Encode, one stripe or all by a call, and recovery of min(k, m) data shards and of m shards of
-// both kinds, one stripe by a call.
+// Adds encoding, of one stripe or all stripes per call, and recovery of min(k, m) shards, of data
+// only and of any kind, one stripe per call.
 static void add_code(weft_bench_device_scene *s, weft_bench_group *group, weft_code *code,
                      int ceiling) {
   const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);
@@ -99,8 +98,8 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 // Plans and codes outlive the cases that use them.
 enum { CODES = 24, SHAPES = WEFT_BENCH_LIST * CODES };
 
-// The shapes asked for that fit a scene, else all of these with as many data as parity shards or
-// more.
+// Returns the shapes of --shapes that fit a scene, otherwise all presets with at least as many data
+// as parity shards.
 static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks, size_t k_count,
                             weft_bench_sizes_of_code out[SHAPES]) {
   static const size_t presets[] = {2, 4, 8, 16};
@@ -120,7 +119,7 @@ static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks,
   return count;
 }
 
-// Codes of one m, on one scene.
+// Measures codes of one m, on one scene.
 static void resident_group(weft_bench_storage_run *run, const char *name, size_t w,
                            const char *title, const weft_bench_sizes_of_code *shapes,
                            size_t shape_count) {
@@ -167,7 +166,7 @@ void weft_bench_storage_gpu_rs(weft_bench_storage_run *run) {
   resident(run, "cauchy", 0, "RS over GF(2^8)", ks, sizeof ks / sizeof *ks);
 }
 
-// Fewer shapes: each has three kernels compiled.
+// Fewer shapes, because each has three kernels compiled.
 static const size_t crs_ks[] = {2, 4, 8, 16, 32, 45};
 
 void weft_bench_storage_gpu_crs(weft_bench_storage_run *run) {
@@ -178,7 +177,7 @@ void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run) {
   resident(run, "cauchy_good", 8, "CRS, w = 8", crs_ks, sizeof crs_ks / sizeof *crs_ks);
 }
 
-// Every row of the table on G-CRS's own layout, or on bytes.
+// Every row of the table, on G-CRS's own layout or on bytes.
 void weft_bench_storage_gpu_rows(weft_bench_storage_run *run) {
   static const weft_bench_sizes_of_code shapes[] = {{10, 2}, {10, 4}, {16, 8}, {32, 16}};
   for (size_t a = 0; a < sizeof shapes / sizeof *shapes; a++) {

@@ -12,16 +12,16 @@ void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run);   // packets, w =
 void weft_bench_storage_gpu_rows(weft_bench_storage_run *run);   // every published technique
 void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to host memory
 void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings
-// Encoding beside the same shards' bytes read and written without any arithmetic, for a model of
-// its time: k = 1..45, m = 1..4, w = 4..8 (storage_model.c).
+// Encoding, and the same shards' bytes read and written without any arithmetic, for a model of
+// encoding's time: k = 1..45, m = 1..4, w = 4..8 (storage_model.c).
 void weft_bench_storage_gpu_model(weft_bench_storage_run *run);
-// Short recoveries with matrices made on the CPU and on the device (storage_inverse.c).
+// Short recoveries with matrices made on the CPU or on the device (storage_inverse.c).
 void weft_bench_storage_gpu_inverse(weft_bench_storage_run *run);
 // From and to host memory by 1, 2, 4, ... devices together (storage_devices.c).
 void weft_bench_storage_gpu_devices(weft_bench_storage_run *run);
 enum { WEFT_BENCH_COPY_BYTES = 512 << 20, WEFT_BENCH_COPIES = 8 };
-// Copies of that size in device memory, so many of them queued, as the bound of a code with k + m
-// shards: the bytes read and written as if k of k + m were data.
+// Adds copies of that size in device memory, that many of them queued, as the bound of a code with
+// k + m shards: their bytes count as if k of k + m were data.
 int weft_bench_storage_add_copy(weft_bench_group *group, weft_ctx *ctx, weft_queue *queue,
                                 uint8_t *to, const uint8_t *from, size_t k, size_t m);
 

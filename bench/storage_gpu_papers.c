@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the papers on storage coding by GPUs draw, with their kernels, shapes, pieces and streams.
-// Each case is run from and to host memory once and checked before it is timed.
+// What the papers on storage coding with GPUs plot, with their kernels, shapes, pieces and streams.
+// Each case is run once, from and to host memory, and checked before it is timed.
 #include "bench/storage_gpu_papers.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { MIB = 1 << 20, RESIDENT = 8 };
 
-// The report keeps a group's cases; their variants are copied.
+// The report copies what it keeps, so the group is freed.
 static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
   group->shown[0] = WEFT_BENCH_INPUT;
   group->shown[1] = WEFT_BENCH_OUTPUT;
@@ -21,11 +21,11 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 }
 
 typedef struct steps {
-  const char *transfers, *total, *kernel; // as the paper calls them; NULL: left out
+  const char *transfers, *total, *kernel; // the paper's names; NULL: left out
 } steps;
 
-// The transfers by themselves, all of it, which they bound, and the kernel by itself, which memory
-// bounds (`dram`: an index, or -1).
+// Adds the transfers alone; everything, which the transfers bound; and the kernel alone, which
+// memory bounds (`dram`: index of that case, or -1).
 static void add_steps(weft_bench_pipeline *p, weft_bench_group *group, weft_bench_piecework work,
                       const steps *named, int dram) {
   const size_t piece = work.piece_bytes, streams = work.streams;
@@ -121,10 +121,10 @@ void weft_bench_storage_gpu_perasure(weft_bench_storage_run *run) {
 
 // --- G-CRS ---
 
-// As many words as a number of blocks of 128 threads has, w threads a group.
+// Bytes of the words of `blocks` blocks of 128 threads, in groups of w threads.
 static size_t bytes_of_blocks(size_t blocks, size_t w) { return blocks * (128 / w * w) * 8; }
 
-// Figure 11 and Table 4: k = 10, every w, small amounts to large ones.
+// Figure 11 and Table 4: k = 10, every w, from small to large amounts.
 static void gcrs_blocks(weft_bench_storage_run *run, weft_bench_pipeline *p) {
   for (size_t m = 1; m <= 4; m++) {
     char title[96], variant[64];
@@ -150,7 +150,7 @@ static void gcrs_blocks(weft_bench_storage_run *run, weft_bench_pipeline *p) {
   }
 }
 
-// What a model must tell: k = 1..45, m = 1..4, w = 4..8.
+// What a model must predict: k = 1..45, m = 1..4, w = 4..8.
 static void gcrs_model(weft_bench_storage_run *run, weft_bench_pipeline *p) {
   static const size_t ks[] = {1, 2, 4, 8, 10, 16, 24, 32, 45};
   for (size_t m = 1; m <= 4; m++) {

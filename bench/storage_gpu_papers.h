@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the papers on storage coding by GPUs draw, on this device: parts of `weft bench storage`.
+// What the papers on storage coding with GPUs plot, on this device: parts of `weft bench storage`.
 #ifndef WEFT_BENCH_STORAGE_GPU_PAPERS_H
 #define WEFT_BENCH_STORAGE_GPU_PAPERS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where recovery matrices come from: in closed form on the CPU, or by inverting on the device
-// (GPU-RSCode), in each call; and a plan that is kept. Shards are short, so that it shows.
+// Where recovery matrices come from: computed in closed form on the CPU or inverted on the device
+// (GPU-RSCode) in each call, or kept in a plan. Shards are short, so that the difference shows.
 #include "bench/storage_gpu.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static void put(weft_ctx *ctx, const inverse_case *c, size_t shard, const uint8_
   weft_bench_must("wait", weft_queue_wait(c->queue));
 }
 
-// Random data, its parity, and other bytes where shards are lost.
+// Writes random data and its parity, and other bytes to lost shards.
 static void prepare(weft_ctx *ctx, const inverse_case *c, uint64_t seed) {
   const size_t k = weft_code_data_shards(c->code);
   uint8_t *data = weft_bench_alloc(k, SHARD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model of encoding on a device must tell (G-CRS's cells: k = 1..45, m = 1..4, w = 4..8),
-// and what it is made of, in the same rounds: the same bytes of the same shards read and written
-// with no arithmetic to speak of, all by one launch, and a launch a stripe as encoding has them.
+// What a model of encoding on a device must predict (G-CRS's cells: k = 1..45, m = 1..4, w = 4..8),
+// and what it is based on, in the same rounds: the same bytes of the same shards read and written
+// with hardly any arithmetic, in one launch, or in one launch per stripe like encoding.
 #include "bench/storage_gpu.h"
 
 #include <stdio.h>
@@ -21,12 +21,12 @@ enum {
   W_LEAST = 4,
   W_MOST = 8,
   M_MOST = 4,
-  CODES = 64,      // of a group
-  SMALL = 16 << 10 // bytes of a shard, as many as are compared with the scalar row
+  CODES = 64,      // in a group
+  SMALL = 16 << 10 // bytes per shard, all of which the scalar row checks
 };
 
 static const size_t ks[] = {1, 2, 4, 8, 10, 16, 24, 32, 45};
-enum { KS = sizeof ks / sizeof *ks, ALONE = 8 }; // rows only read, or only written
+enum { KS = sizeof ks / sizeof *ks, ALONE = 8 }; // ALONE: rows that are only read, or only written
 
 typedef struct mix_case {
   weft_bench_device_scene *scene;
@@ -78,7 +78,7 @@ static int add_mix(weft_bench_device_scene *s, weft_bench_group *group, size_t k
           .owned = c});
 }
 
-// Calls with next to nothing to do: what one takes at least, on the host or the device.
+// Calls with almost nothing to do: the least that a call takes, on host or device.
 static void add_small(weft_bench_device_scene *s, weft_bench_group *group, weft_code *code) {
   weft_bench_device_scene_case *c = weft_bench_device_scene_case_new(s, code);
   const size_t unit = weft_code_unit_bytes(code), bytes = (SMALL + unit - 1) / unit * unit;
@@ -87,7 +87,7 @@ static void add_small(weft_bench_device_scene *s, weft_bench_group *group, weft_
   weft_bench_device_scene_add(group, c, "small", -1);
 }
 
-// RS, and CRS with every w that has room for k + m.
+// RS, and CRS with every w that allows k + m.
 static size_t codes_of(size_t k, size_t m, weft_code_options *out) {
   size_t count = 0;
   out[count++] = (weft_code_options){.name = "cauchy", .k = k, .m = m};

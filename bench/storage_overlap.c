@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// G-CRS's question to a device: how far does arithmetic hide behind memory? Words are read and
-// written with r rounds of four LOP3s on each 16 bytes; memory alone and arithmetic alone beside.
+// G-CRS's question to a device: how far does arithmetic hide behind memory accesses? Words are read
+// and written with r rounds of four LOP3s on each 16 bytes; also memory alone and arithmetic alone.
 #include "bench/storage_gpu_papers.h"
 
 #include <stdio.h>

@@ -20,7 +20,7 @@ static bool is_rs(const weft_bench_storage_peer *peer) {
   return strcmp(peer->code, "cauchy_good") != 0;
 }
 
-// Every Reed-Solomon peer's case, and by how much weft's case `own` is ahead of it.
+// Adds every Reed-Solomon peer's case, and the ratio of weft's case `own` to it.
 static void add_peers(weft_bench_storage_run *run, weft_bench_scene *scene,
                       weft_bench_storage_operation operation, const char *what, int own,
                       size_t threads) {
@@ -41,7 +41,7 @@ static void no_packet(size_t k, size_t m, size_t w, size_t bytes) {
       k, m, w, bytes);
 }
 
-// Encoding and recovery of one shape by everybody.
+// Encoding and recovery of one shape by weft and all peers.
 static void both_ways(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
                       const char *what) {
   char title[128];
@@ -86,7 +86,7 @@ typedef struct pair {
   int encode, recover;
 } pair;
 
-// One party's two cases, of shards as they lie: weft's where `peer` is NULL.
+// Adds the two cases of weft (`peer` NULL) or a peer, on the scene's current layout of shards.
 static pair layout_pair(weft_bench_scene *scene, const weft_bench_storage_peer *peer,
                         const char *variant) {
   if (peer)
@@ -115,7 +115,7 @@ static void layout_ratios(weft_bench_scene *scene, const char *who, pair apart, 
                          apart.recover, beside.recover, WEFT_BENCH_INPUT);
 }
 
-// Shards side by side, and as far apart as weft_code_stride has them.
+// Shards side by side, and weft_code_stride apart.
 static void layout_one(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
                        const char *what) {
   char title[128];
@@ -220,7 +220,8 @@ void weft_bench_storage_threads(weft_bench_storage_run *run) {
 
 // ---------------------------------------------------------------------------------------------
 
-// One call on each number of threads. Verification wants parity that no other case changes.
+// One operation on each number of threads, in a scene of its own: verification needs parity that no
+// other case changes.
 static void parity_threads(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
                            const weft_bench_own *what, const char *operation) {
   char title[128];
@@ -273,7 +274,7 @@ void weft_bench_storage_parity(weft_bench_storage_run *run) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// CRS: the packet size is each party's own choice, found by a short measurement beforehand.
+// CRS: each library has its own best packet size, found by a short measurement beforehand.
 
 static const size_t packets[] = {64,   128,  256,   512,   1024,  2048,
                                  4096, 8192, 16384, 32768, 65536, 131072};
@@ -285,7 +286,7 @@ static weft_bench_storage_peer *crs_peer(const weft_bench_storage_run *run) {
   return NULL;
 }
 
-// The packet size at which `peer`, or weft where it is NULL, encodes fastest.
+// Returns the packet size at which `peer`, or weft if it is NULL, encodes fastest.
 static size_t best_packet(weft_bench_storage_run *run, weft_bench_storage_peer *peer,
                           bool uncompiled, size_t k, size_t m, size_t w, size_t bytes) {
   size_t best = 0;
@@ -324,8 +325,7 @@ static int add_crs(weft_bench_scene *scene, weft_bench_storage_operation operati
                                    scene, "cauchy_good:w=%zu:packet=%zu", w, packet)});
 }
 
-// What machine code gains: the same by a program or by blocks, at the packet size that is best
-// then.
+// Adds what machine code gains: the same by program or by blocks, at the best packet size for that.
 static void add_uncompiled(weft_bench_storage_run *run, weft_bench_scene *scene, size_t k, size_t m,
                            size_t w, size_t bytes, int encode, int recover) {
   weft_bench_group *const group = weft_bench_scene_group(scene);
@@ -397,12 +397,12 @@ void weft_bench_storage_crs(weft_bench_storage_run *run) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// CRS, source by source, with packets as rows with blocks like them best, as they are by default,
-// and long ones.
+// CRS, source by source, with three packet sizes: the best for rows with blocks, the default, and
+// long packets.
 
 static const size_t update_packets[] = {64, 512, 2048};
 
-// The first `count` of them.
+// Uses the first `count` packet sizes.
 static void crs_update_packets(weft_bench_scene *scene, size_t w, size_t count) {
   weft_bench_group *const group = weft_bench_scene_group(scene);
   const size_t *const packet = update_packets;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of host stripes on their way through a device, step by step or together.
+// Moves pieces of host stripes through a device, step by step or all steps together.
 #include "bench/storage_pipeline.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct weft_bench_pipeline {
   weft_mem mem;
   size_t shards, shard_bytes, device_bytes;
   uint8_t *host;   // (shards, shard_bytes)
-  uint8_t *device; // pieces; random bytes wherever a case has been checked
+  uint8_t *device; // pieces; random bytes once a case has been checked
   uint8_t *copied; // two halves of WEFT_BENCH_COPY_BYTES
   weft_code *codes[MADE];
   weft_plan *plans[MADE];
@@ -31,7 +31,7 @@ struct weft_bench_pipeline {
 typedef struct piece_case {
   weft_bench_pipeline *pipeline;
   weft_bench_piecework work;
-  weft_plan *plan; // NULL: encodes
+  weft_plan *plan; // NULL: encode
   size_t k, m, step;
   char variant[96];
 } piece_case;
@@ -52,7 +52,7 @@ weft_bench_pipeline *weft_bench_pipeline_new(const weft_bench_storage_run *run, 
                                              weft_mem mem, size_t shards, size_t shard_bytes,
                                              size_t device_bytes) {
   weft_bench_pipeline *p = weft_bench_alloc(1, sizeof *p);
-  // Shards of one length that is no power of two apart would be alike where `piece` is repeated.
+  // The stride must not be a multiple of PIECE, which fill() repeats: shards would be equal.
   shard_bytes = (shard_bytes + ALIGN - 1) / ALIGN * ALIGN + ALIGN;
   *p = (weft_bench_pipeline){
       .mem = mem, .shards = shards, .shard_bytes = shard_bytes, .device_bytes = device_bytes};
@@ -126,7 +126,8 @@ static bool is_input(const piece_case *c, size_t shard) {
   return shard < c->k + c->work.lost && !is_output(c, shard);
 }
 
-// One piece on one queue. `all` sends outputs along, so that what is not written is found.
+// Runs one piece on one queue. `all` copies the outputs in as well, so that missing writes are
+// detected.
 static weft_status run_piece(const piece_case *c, size_t at, size_t slot, weft_bench_step steps,
                              bool all) {
   const weft_bench_pipeline *p = c->pipeline;
@@ -167,7 +168,7 @@ static void call_pieces(void *user) {
 
 // --- checks ---
 
-// Whether the first and the last bytes of all shards are those of the code, by the scalar row.
+// Checks the same bytes of all shards against the code, by the scalar row.
 static void check_window(const piece_case *c, weft_code *code, size_t at, size_t bytes) {
   size_t wrong = 0;
   const weft_stripe stripe = {
@@ -180,7 +181,7 @@ static void check_window(const piece_case *c, weft_code *code, size_t at, size_t
   }
 }
 
-// All steps, on outputs that were spoilt before.
+// Runs all steps on overwritten outputs, and checks both ends of the shards.
 static weft_status check(const piece_case *c) {
   const size_t unit = weft_code_unit_bytes(c->work.code);
   const size_t most = c->work.bytes < WINDOW ? c->work.bytes : WINDOW;
@@ -201,7 +202,7 @@ static weft_status check(const piece_case *c) {
   return WEFT_OK;
 }
 
-// Recovery starts from a whole stripe.
+// Recovery starts from a complete stripe.
 static weft_status prepare(piece_case *c) {
   if (!c->work.lost)
     return WEFT_OK;

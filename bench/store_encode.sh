@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The rate of `weft store encode` beside that of cp and fsync of the same bytes plus as many as parity has: a file in
-# the page cache, two cores, in turn.
+# The rate of `weft store encode` compared with cp and fsync of the same bytes plus as many as the
+# parity has: a file in the page cache, two cores, interleaved.
 #
 #   bench/store_encode.sh WEFT [-s SIZE] [-k K] [-m M] [-n ROUNDS] [-d FOLDER] [-j FILE]
 #
-# SIZE as truncate takes it (4G), FOLDER where the file and the shards go, FILE for the result as JSON.
+# SIZE: as for truncate (4G); FOLDER: for the file and the shards; FILE: for the result as JSON.
 set -euo pipefail
 
 if [ $# -lt 1 ] || ! [ -x "$1" ]; then
@@ -41,10 +41,10 @@ copy() {
   cp in copied && head -c "$parity" in >extra && sync copied extra
 }
 encode() { "$weft" store encode -k "$k" -m "$m" --threads 2 in --output-dir shards >/dev/null 2>&1; }
-# timed CALL: its seconds, from clean disk caches
+# timed CALL: prints its seconds; starts with clean disk caches
 timed() {
   rm -rf copied extra shards
-  cat in >/dev/null # into the page cache
+  cat in >/dev/null # load it into the page cache
   sync
   local begin=$EPOCHREALTIME
   "$1" || {
@@ -58,7 +58,7 @@ timed() {
 [ "$(nproc)" -le 2 ] || taskset -cp 0,1 $$ >/dev/null
 copies=() encodes=() ratios=() loads=()
 for ((i = 0; i < rounds; i++)); do
-  loads+=("$(cut -d ' ' -f 1 /proc/loadavg)") # programs that ran or waited over the last minute, ours among them
+  loads+=("$(cut -d ' ' -f 1 /proc/loadavg)") # running or waiting programs over the last minute, including ours
   if ((i % 2)); then
     b=$(timed encode)
     a=$(timed copy)
@@ -71,7 +71,7 @@ for ((i = 0; i < rounds; i++)); do
   printf 'round %d: cp + fsync %s s, encode %s s: %s times its rate\n' $((i + 1)) "$a" "$b" "${ratios[i]}"
 done
 
-# spread VALUE...: median, smallest, largest
+# spread VALUE...: prints median, smallest and largest
 spread() { printf '%s\n' "$@" | sort -n | awk '{ v[NR] = $1 } END { printf "%s %s %s", v[int((NR + 1) / 2)], v[1], v[NR] }'; }
 read -r middle low high <<<"$(spread "${ratios[@]}")"
 printf '%s bytes, %d + %d: encode reaches %s (%s..%s) of the rate of cp + fsync, data and parity\n' \

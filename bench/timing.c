@@ -15,18 +15,18 @@
 
 #include "bench/buffers.h"
 
-// Threads that waited for more than this share of a lap were disturbed.
+// A lap is disturbed if threads waited for a core during more than this share of it.
 #define LOST_SHARE 0.02
 #define LAP_S 1e-3
-#define LAPS_MAX 1024u // in a repetition; where it takes more, they are longer
-// Places on the stack that laps take in turn: all of a page, in steps that leave alignment alone.
+#define LAPS_MAX 1024u // per repetition; longer laps if that is too few
+// Stack offsets that laps use in turn: a whole page, in steps that keep the alignment.
 #define OFFSET_STEP 192u
 #define OFFSETS 64u
-// A repetition may take this many times its length to find laps that were not disturbed; several
-// threads, whose time cannot be had otherwise, longer.
+// A repetition may take this many times its length to find undisturbed laps; longer with several
+// threads, because there is no other way to obtain their time.
 #define PATIENCE 2
 #define PATIENCE_THREADS 5
-// A cold repetition flushes before each call, which takes longer than the call: it is shorter.
+// A cold repetition flushes before each call, which takes longer than the call, so it is shorter.
 #define COLD_SHARE 0.25
 
 static double clock_s(clockid_t clock) {
@@ -37,8 +37,8 @@ static double clock_s(clockid_t clock) {
 
 double weft_bench_now_s(void) { return clock_s(CLOCK_MONOTONIC); }
 
-// For how long threads of this process have waited for a core, by the kernel's books; where it
-// keeps none, a second for each time that one was pushed off its core.
+// Returns how long threads of this process have waited for a core, according to the kernel; without
+// its statistics, one second for each involuntary context switch.
 static double waited_s(void) {
   double waited_ns = 0;
   bool known = false;
@@ -74,7 +74,7 @@ static void evict(const weft_bench_candidate *candidate) {
   }
   _mm_mfence();
 #else
-  // Without an instruction for it: stream through more than a cache holds.
+  // Without an instruction for this, stream through more than a cache holds.
   enum { SWEEP_BYTES = 256 << 20 };
   static volatile unsigned char *sweep;
   (void)candidate;
@@ -85,9 +85,9 @@ static void evict(const weft_bench_candidate *candidate) {
 #endif
 }
 
-// Code for SSE takes several times as long while the upper halves of vector registers are in use,
-// and not all libraries leave them empty: Jerasure after ISA-L 2.30 had a fourth of its rate on a
-// Zen 5.
+// Clears the upper halves of vector registers. While they are in use, SSE code takes several times
+// as long, and not all libraries clear them: Jerasure after ISA-L 2.30 had a quarter of its rate on
+// a Zen 5.
 static void empty_upper_halves(void) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx"))
@@ -107,7 +107,7 @@ static double time_calls(const weft_bench_candidate *candidate, size_t calls) {
   return weft_bench_now_s() - start;
 }
 
-// Whether each call is timed by itself, as something is done before it that does not count.
+// Whether each call is timed individually, because something precedes it that must not count.
 static bool times_each(const weft_bench_timing *timing, const weft_bench_candidate *candidate) {
   return timing->cold || candidate->prepare;
 }
@@ -135,15 +135,15 @@ static double length_wanted_s(const weft_bench_timing *timing) {
   return timing->cold ? timing->rep_s * COLD_SHARE : timing->rep_s;
 }
 
-// Of a lap: so long that LAPS_MAX are a repetition even where most of them are disturbed. Cold,
-// which times each call for itself, no longer than that takes.
+// Returns the wanted length of a lap: long enough for LAPS_MAX laps to make a repetition even if
+// most are disturbed. A cold run times each call individually, so its laps need no minimum.
 static double lap_wanted_s(const weft_bench_timing *timing) {
   const double share = length_wanted_s(timing) * PATIENCE_THREADS / LAPS_MAX;
   return share > LAP_S || timing->cold ? share : LAP_S;
 }
 
-// Warms up for about half a repetition, and finds how many calls fill a lap: what prepares them
-// counts there, what evicts does not.
+// Warms up for about half a repetition, and finds how many calls fill a lap; includes the time of
+// `prepare`, but not of eviction.
 static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candidate *candidate) {
   const double start = weft_bench_now_s(), lap_s = lap_wanted_s(timing);
   double best = 0;
@@ -159,8 +159,9 @@ static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candid
   return best > 0 && best < lap_s ? (size_t)(lap_s / best + 0.5) : 1;
 }
 
-// Calls at a place on the stack that differs from lap to lap: it differs between processes, and one
-// run in ten was an eighth slower from end to end, which no spread within a run would show.
+// Makes the calls at a stack position that varies from lap to lap. The position varies between
+// processes, and one run in ten was an eighth slower throughout, which the spread within a run
+// would not show.
 __attribute__((noinline)) static double time_somewhere(const weft_bench_timing *timing,
                                                        const weft_bench_candidate *candidate,
                                                        size_t calls, size_t offset) {
@@ -172,18 +173,18 @@ __attribute__((noinline)) static double time_somewhere(const weft_bench_timing *
 }
 
 typedef struct lap {
-  double wall_s, cpu_s; // of the calls alone; cpu_s: that the calling thread ran
-  double whole_s;       // with what is not timed
-  double lost_s;        // threads of this process waited for a core
+  double wall_s, cpu_s; // of the calls alone; cpu_s: time that the calling thread ran
+  double whole_s;       // including what is not timed
+  double lost_s;        // how long threads of this process waited for a core
   bool disturbed;
 } lap;
 
 static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
                    size_t calls, size_t offset) {
-  // One thread's clock tells what it lost; several threads also wait for each other.
+  // One thread's own clock shows what it lost; several threads also wait for each other.
   const double waited = candidate->threads > 1 ? waited_s() : 0;
-  // To read the kernel's books takes longer than workers look out for another job. What is measured
-  // is a thread count's rate over calls that follow each other, so the call that wakes them is not.
+  // Reading the kernel's statistics takes longer than workers poll for another job. Since
+  // consecutive calls are to be measured, the call that wakes the workers does not count.
   const bool each = times_each(timing, candidate);
   if (candidate->threads > 1 && !each)
     time_calls(candidate, 1);
@@ -194,16 +195,17 @@ static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *
   const double ran = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
   return (lap){
       .wall_s = timed,
-      // What was lost before a call, in a flush say, cannot be told from what was lost in it.
+      // A loss before a call, for example in a flush, cannot be distinguished from one during the
+      // call.
       .cpu_s = each || ran > timed ? timed : ran,
       .whole_s = wall,
       .lost_s = candidate->threads > 1 ? waited_s() - waited : wall - ran,
   };
 }
 
-// Marks the last lap when it lost time, and with it as many before as the loss reaches back: the
-// kernel books a thread's wait when it ends, and other threads may meanwhile have done the work of
-// several laps without it.
+// Marks the last lap if it lost time, and as many laps before as the loss reaches back: the kernel
+// records a thread's wait when it ends, and meanwhile other threads may have done the work of
+// several laps.
 static void mark_disturbed(lap *laps, size_t count) {
   double lost_s = laps[count - 1].lost_s;
   if (lost_s <= LOST_SHARE * laps[count - 1].whole_s)
@@ -228,8 +230,8 @@ static lap_sum sum_of(const lap *laps, size_t count, bool disturbed_too) {
   return sum;
 }
 
-// Adds laps until those undisturbed make a repetition; returns the time of one call. With several
-// threads the last lap only brings to light what the one before it lost.
+// Adds laps until the undisturbed ones make a repetition; returns the time of one call. With
+// several threads the last lap only reveals what the one before lost.
 static double repetition(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
                          weft_bench_samples *samples, bool *usable) {
   const bool by_wall = candidate->threads > 1 || times_each(timing, candidate);
@@ -269,7 +271,7 @@ void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candid
     };
   for (size_t rep = 0; rep < timing->reps; rep++)
     for (size_t i = 0; i < count; i++) {
-      const size_t c = (i + rep) % count; // another one begins each round
+      const size_t c = (i + rep) % count; // each round begins with another one
       samples[c].usable[rep] = true;
       if (candidates[c].before)
         candidates[c].before(candidates[c].user);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the units that the table techniques lean on can do at most, measured, not looked up.
+// Measures what the units that the table techniques rely on can do at most.
 #include "bench/cuda/table_bench.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 enum { Threads = 1024, Rounds = 512, Chains = 8 };
 
-// Lookups of one word per lane, each lane in its own bank; the index depends on nothing looked up,
-// so that throughput, not latency, counts.
+// Looks up one word per lane, each lane in its own bank. The index does not depend on any result,
+// so this measures throughput, not latency.
 __global__ void __launch_bounds__(Threads) shared_kernel(uint32_t *out, uint32_t seed) {
   __shared__ uint32_t table[32 * 256];
   for (uint32_t i = threadIdx.x; i < 32 * 256; i += Threads)

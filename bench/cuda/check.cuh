@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ceiling does where the runtime fails it: it says so and ends the program.
+// Reports an error of the CUDA runtime and ends the program.
 #ifndef WEFT_BENCH_CUDA_CHECK_CUH
 #define WEFT_BENCH_CUDA_CHECK_CUH
 

@@ -33,7 +33,7 @@ void harness_must(weft_status status, const char *what) {
   exit(1);
 }
 
-// The driver's version: the first word with a dot of what it says of itself.
+// Returns the driver's version: the first word with a dot in the driver's own version file.
 static void driver_version(char *out, size_t room) {
   char line[256] = "";
   snprintf(out, room, "unknown");
@@ -77,7 +77,7 @@ static void refuse(const char *format, ...) {
   exit(2);
 }
 
-// A whole number from 1 to `most`; 0: the word is none.
+// Parses a whole number from 1 to `most`; 0: the word is not one.
 static unsigned long long number(const char *word, unsigned long long most) {
   char *end;
   errno = 0;
@@ -85,7 +85,7 @@ static unsigned long long number(const char *word, unsigned long long most) {
   return value == 0 || errno || *end || value > most ? 0 : value;
 }
 
-// Whether the comma-separated list has the name.
+// Whether a comma-separated list contains the name.
 static bool listed(const char *list, const char *name) {
   const size_t length = strlen(name);
   for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')

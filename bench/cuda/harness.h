@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs that time CUDA rows share: their command line (part, rows, repetitions), a
-// device to run on, memory full of random bytes, and the first line of what they print, which says
-// where the figures come from.
+// What the programs that time CUDA rows share: the command line (part, rows, repetitions), a device
+// to run on, memory filled with random bytes, and a first line of output that says where the
+// figures come from. A part is one set of measurements of such a program.
 #ifndef WEFT_BENCH_CUDA_HARNESS_H
 #define WEFT_BENCH_CUDA_HARNESS_H
 
@@ -24,26 +24,26 @@ typedef struct harness_part {
 } harness_part;
 
 typedef struct harness_program {
-  const harness_part *parts; // the first is what runs unasked
+  const harness_part *parts; // the first is the default
   size_t part_count;
   const weft_backend *rows;
   size_t row_count;
-  int reps; // unasked
+  int reps; // the default
 } harness_program;
 
-// The program: PART ROW,... REPS [SIZE SIZE SIZE SIZE] on device 0, with provenance as the first
-// line of JSON; where there is no device, a line that says so. The exit code: 2, after one line on
-// standard error, for a word that is none of these.
+// Runs the program: PART ROW,... REPS [SIZE SIZE SIZE SIZE] on device 0. Prints provenance as the
+// first line of JSON; without a device, a line that says so. Exit code 2, after one line on
+// standard error, if a word is not valid.
 int harness_main(int argc, char **argv, const harness_program *program);
 
-// Whether a row was asked for.
+// Whether the row is to be measured.
 bool harness_wants(const harness_request *request, const char *row);
 
-// Ends the program with what failed.
+// Ends the program, naming what failed, unless the status is WEFT_OK.
 void harness_must(weft_status status, const char *what);
 
 void *harness_memory_new(size_t bytes);
-uint8_t *harness_random_new(size_t bytes); // random bytes, made on the device
+uint8_t *harness_random_new(size_t bytes); // generated on the device
 void harness_memory_free(void *memory);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory takes for encoding alone: of a stripe of k + m rows the first k are read and the
-// others written, as an encoder must, with one XOR for each word read.
+// What memory traffic alone costs an encoder: of a stripe of k + m rows, the first k are read and
+// the others written, with one XOR per word read.
 #include "bench/cuda/table_bench.h"
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { Threads = 256, AtOnce = 4 }; // loads of 16 bytes that a thread has on the way
+enum { Threads = 256, AtOnce = 4 }; // 16-byte loads of a thread in flight
 
 __device__ __forceinline__ void add(uint4 *sum, uint4 word) {
   sum->x ^= word.x;
@@ -17,8 +17,8 @@ __device__ __forceinline__ void add(uint4 *sum, uint4 word) {
   sum->w ^= word.w;
 }
 
-// A block takes `Words` times 4 KiB of every row of a stripe: more where rows are few, so that
-// enough is on the way. Blocks of one stripe follow each other.
+// A block takes `Words` times 4 KiB of every row of a stripe: more if rows are few, to keep enough
+// loads in flight. Blocks of one stripe follow each other.
 template <int Words>
 __global__ void __launch_bounds__(Threads, Words == 1 ? 8 : 4)
     mix_kernel(uint4 *rows, size_t row_words, unsigned k, unsigned m) {
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(Threads, Words == 1 ? 8 : 4)
 #endif
   const size_t at = static_cast<size_t>(blockIdx.x) * Threads * Words + threadIdx.x;
   uint4 *x = rows + static_cast<size_t>(blockIdx.y) * (k + m) * row_words + at;
-  // Sums must not be 0 in the end, whatever other cases left in these rows.
+  // The sums must not end up as 0, whatever other cases left in these rows.
   const uint32_t seed = static_cast<uint32_t>(at) * 0x9e3779b9u + blockIdx.y;
   uint4 sum[Words];
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far arithmetic hides behind memory (G-CRS's rho): words are read and written with r dependent
-// LOP3s on each, by memory, by arithmetic alone, and by both.
+// How far arithmetic hides behind memory accesses (G-CRS's rho): words are read and written with r
+// dependent LOP3s on each; measured with memory alone, arithmetic alone, and both.
 #include "bench/cuda/table_bench.h"
 
 #include <cuda_runtime.h>
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Threads)
       asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(v.z) : "r"(a), "r"(v.w));
       asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(v.w) : "r"(a), "r"(v.x));
     }
-    if (keep || (v.x ^ v.y ^ v.z ^ v.w) == a) // without memory practically never
+    if (keep || (v.x ^ v.y ^ v.z ^ v.w) == a) // without memory, practically never
       to[at] = v;
   }
 }

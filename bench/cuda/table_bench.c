@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the table, loop and nibble rows, preparation, inversion, decoding and expansion on a device
-// and prints JSON lines: coded GB/s and multiply-accumulates with median, min and max, beside the
+// Times the table, loop and nibble rows, preparation, inversion, decoding and expansion on a
+// device. Prints JSON lines: coded GB/s and multiply-accumulates with median, min and max, and the
 // ceilings of the same run.
 //   table_bench [what: all, ceilings, rows, prepare, invert, multi, decode, expand, grid,
 //   multi-grid] [row,... or all] [reps]
@@ -23,9 +23,9 @@ enum { RowCount = sizeof rows / sizeof *rows };
 static const size_t AT_ONCE = (size_t)8 << 30;
 
 typedef struct Product {
-  const weft_backend *row; // NULL: the bound without memory
+  const weft_backend *row; // NULL: the bound that does without memory
   weft_gemm *gemms;
-  size_t count, at_once; // at_once: of a call
+  size_t count, at_once; // at_once: products per call
 } Product;
 
 static void run_product(void *user) {
@@ -46,7 +46,7 @@ static void print_timing(const char *kind, const char *name, size_t count, size_
   fflush(stdout);
 }
 
-// `count` segments of n blocks of len bytes, m coded blocks of each.
+// Times `count` segments of n blocks of len bytes, with m coded blocks of each.
 static void time_product(const weft_backend *row, size_t count, size_t m, size_t n, size_t len,
                          bool prepared) {
   uint8_t *a = harness_random_new(count * m * n), *x = harness_random_new(count * n * len);
@@ -104,7 +104,7 @@ static void time_prepare(const weft_backend *row) {
 
 typedef struct Inversion {
   weft_invert invert;
-  unsigned per_sm; // 0: the row
+  unsigned per_sm; // 0: the library's row
   weft_cuda_pivoting pivoting;
 } Inversion;
 
@@ -127,14 +127,14 @@ static void time_invert(const char *name, size_t count, size_t k, unsigned per_s
   harness_memory_free(in), harness_memory_free(out), harness_memory_free(singular);
 }
 
-// Decoding of many segments is a batch of inversions and a product with the blocks as they came;
-// both are timed by themselves, and the share of the first printed (Shojania and Li, Fig. 9).
+// Decoding many segments is a batch of inversions, then a product with the blocks as received. Both
+// are timed separately, and the share of the inversions is printed (Shojania and Li, Fig. 9).
 static bench_timing time_step(void (*call)(void *user), void *user) {
   return bench_time(harness_exec.stream, harness_reps, call, user);
 }
 
-// Blocks of more than AT_ONCE bytes are decoded in calls that share it: coefficients are every
-// segment's own, blocks those of the call before.
+// If all blocks take more than AT_ONCE bytes, several calls share that much memory: every segment
+// has its own coefficients, but uses the blocks of the call before.
 static void time_multi(const weft_backend *row, size_t count, unsigned per_sm, size_t n,
                        size_t len) {
   const size_t at_once = count * n * len > AT_ONCE ? AT_ONCE / (n * len) : count;
@@ -181,7 +181,7 @@ static const weft_backend *best_row(void) {
   return row;
 }
 
-// One and two segments per multiprocessor, as the paper has them, and many.
+// One and two segments per multiprocessor, as in the paper, and many.
 static void time_multis(const harness_request *request) {
   (void)request;
   const weft_backend *row = best_row();
@@ -193,7 +193,7 @@ static void time_multis(const harness_request *request) {
   }
 }
 
-// Many, over n as well.
+// Many segments, for several n as well.
 static void time_multi_grid(const harness_request *request) {
   static const size_t ns[] = {16, 32, 64, 256, 512, 1024};
   (void)request;
@@ -311,7 +311,7 @@ static void time_expansions(const harness_request *request) {
 static void time_all(const harness_request *request);
 
 static const harness_part parts[] = {
-    {.name = "all", .run = time_all}, // these up to `expand`
+    {.name = "all", .run = time_all}, // all parts below up to `expand`
     {.name = "ceilings", .run = time_ceilings},
     {.name = "rows", .run = time_rows},
     {.name = "prepare", .run = time_preparations},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the binary tensor rows on a device and prints JSON lines: coded GB/s and
-// multiply-accumulates with median, min and max, beside the ceilings of the same run.
+// Times the binary tensor rows on a device. Prints JSON lines: coded GB/s and multiply-accumulates
+// with median, min and max, and the ceilings of the same run.
 //   tensor_bench [what: all, ceilings, main, grid] [row,... or all] [reps]
 //   tensor_bench shape row,... reps segments coded n k
 #include "bench/cuda/tensor_bench.h"
@@ -24,7 +24,7 @@ typedef struct Work {
   size_t count;
 } Work;
 
-enum { Calls = 4 }; // in a row, so that the host works ahead of the device
+enum { Calls = 4 }; // in succession, so that the host works ahead of the device
 
 static void run_gemms(void *user) {
   const Work *w = user;
@@ -59,7 +59,7 @@ static void print_timing(const char *kind, const Work *w, bench_timing t, double
   fflush(stdout);
 }
 
-// `count` segments of n blocks of len bytes, m coded blocks of each.
+// Times `count` segments of n blocks of len bytes, with m coded blocks of each.
 static void time_shape(const weft_backend *row, size_t count, size_t m, size_t n, size_t len,
                        bool preprocessing) {
   uint8_t *a = harness_random_new(count * m * n), *x = harness_random_new(count * n * len);
@@ -97,7 +97,7 @@ static void time_shape(const weft_backend *row, size_t count, size_t m, size_t n
 
 static void time_main(const weft_backend *row) {
   time_shape(row, 1, 177333, 128, 4096, false); // live: one segment
-  time_shape(row, 528, 128, 128, 4096, true);   // VoD: as many blocks of every segment as it has
+  time_shape(row, 528, 128, 128, 4096, true);   // VoD: n coded blocks of every segment
   time_shape(row, 2112, 128, 128, 4096, true);
   time_shape(row, 1, 128, 128, 4096, true);
   time_shape(row, 16, 128, 128, 4096, true);
@@ -120,7 +120,7 @@ static void time_ceilings(const harness_request *request) {
   }
 }
 
-// Whether the row was asked for, and this device has it.
+// Whether the row was requested and runs on this device.
 static bool is_due(const harness_request *request, const weft_backend *row) {
   const int sm = weft_device_sm(harness_exec.device);
   return harness_wants(request, row->name) && sm >= row->sm_min && sm <= row->sm_max;

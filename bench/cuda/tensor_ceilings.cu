@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the units that the binary tensor rows lean on can do at most, measured, not looked up.
+// Measures what the units that the binary tensor rows rely on can do at most.
 #include "bench/cuda/tensor_bench.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum { Bursts = 1000, Rounds = 2000, Reps = 9, Operands = 40960 };
   }
 }
 
-// Bursts of 4 steps, as n = 128 has them, on random operands that stay in shared memory.
+// Bursts of 4 steps, as for n = 128, on random operands that stay in shared memory.
 __global__ void __launch_bounds__(256, 1) wgmma_kernel(uint32_t *out) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(512, 2) mma_kernel(uint32_t *out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// LOP3 on the ALU pipe and IMAD beside it, in turn, as the epilogue has them.
+// Alternates LOP3 on the ALU pipe with IMAD on the other, as in the rows' epilogue.
 __global__ void __launch_bounds__(512) epilogue_kernel(uint32_t *out, uint32_t x, uint32_t y) {
   uint32_t v[8];
   for (uint32_t i = 0; i < 8; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ISA-L's matrix products. Its functions are declared here, as its headers need not be installed.
+// ISA-L's matrix products. Its functions are declared here, so its headers need not be installed.
 #include "bench/peers/isal.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intel's ISA-L, opened at run time when it is there: weft never needs it.
+// Intel's ISA-L, opened at run time if present: weft never requires it.
 #ifndef WEFT_BENCH_PEERS_ISAL_H
 #define WEFT_BENCH_PEERS_ISAL_H
 
@@ -8,12 +8,12 @@
 
 typedef struct weft_bench_isal weft_bench_isal;
 
-// file: its shared library; NULL: the system's (libisal.so.2); "": none. NULL after a line that
-// says what is missing.
+// Opens a shared library. NULL: the system's (libisal.so.2); "": none. Returns NULL after a line
+// that says what is missing.
 weft_bench_isal *weft_bench_isal_open(const char *file);
 void weft_bench_isal_close(weft_bench_isal *isal); // accepts NULL
 
-// A product with its tables already made, as ISA-L's users keep them.
+// A product with its tables already computed, as ISA-L's users keep them.
 typedef struct weft_bench_isal_product {
   const weft_bench_isal *isal;
   size_t m, n, k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ISA-L's erasure code as its users call it: tables made once for encoding and updates; for each
-// recovery a matrix inverted, its rows and their tables made.
+// ISA-L's erasure code as its users call it: tables computed once for encoding and updates; for
+// each recovery a matrix inversion, and new rows and tables.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct isal_state {
   const weft_bench_shards *shards;
   unsigned char *matrix;           // (k + m, k)
   unsigned char *tables;           // (k * m, 32)
-  unsigned char *square, *inverse; // (k, k), of a recovery
+  unsigned char *square, *inverse; // (k, k), for a recovery
   unsigned char *data[256], *coding[256];
 } isal_state;
 
@@ -54,7 +54,7 @@ static void call_recover(void *user) {
     s->data[input++] = w->shard[i];
   }
   if (s->library->invert(s->square, s->inverse, (int)k) != 0)
-    abort(); // the matrix is MDS
+    abort(); // cannot happen: the matrix is MDS
   for (size_t i = 0; i < w->lost_count; i++) {
     memcpy(rows + i * k, s->inverse + w->lost[i] * k, k);
     s->coding[i] = w->shard[w->lost[i]];
@@ -91,12 +91,13 @@ static int prepare(const weft_bench_storage_peer *peer, weft_bench_storage_opera
   return 1;
 }
 
-// Another library with ISA-L's calls has the name of its file. `set` is empty or instructions.
+// Names the peer. A different library with ISA-L's interface gets the name of its file. `set` is
+// empty or a set of instructions.
 static void put_name(isal *p, const char *file, const char *set) {
   const char *(*version)(void);
   const char *const slash = strrchr(file, '/'), *const base = slash ? slash + 1 : file;
   const char *const space = *set ? " " : "";
-  const char *text = "2.30"; // before 2.31 it does not tell; Debian's is this
+  const char *text = "2.30"; // before 2.31 the library does not report it; Debian's is 2.30
   if (weft_bench_library_find(p->peer.library, "isal_get_version_str", &version, sizeof version))
     text = version();
   else if (strncmp(base, "libisal", strlen("libisal")) != 0) {
@@ -111,8 +112,8 @@ typedef struct isal_names {
   char tables[64], encode[64], update[64];
 } isal_names;
 
-// The functions that choose by the processor, or those of one set of instructions, whose tables
-// have a form of their own with GFNI alone.
+// Returns the names of the functions that choose by processor, or of those for one set of
+// instructions. Only GFNI has its own form of tables.
 static isal_names names_of(void *library, const char *set) {
   isal_names n;
   void (*base)(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jerasure 2 (with GF-Complete): Reed-Solomon by its matrix, Cauchy by its smart schedules, both
-// made once, as its own encoder does. Recovery makes its matrix or schedule in each call.
+// Jerasure 2 (with GF-Complete): Reed-Solomon by its matrix, Cauchy by smart schedules, both
+// computed once, as in its own encoder. Each recovery computes its matrix or schedule.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void recover_rs(void *user) {
   const weft_bench_shards *const w = s->shards;
   if (s->library->decode((int)w->k, (int)w->m, 8, s->matrix, 1, s->erasures, s->data, s->coding,
                          (int)w->bytes) != 0)
-    abort(); // the matrix is MDS
+    abort(); // cannot happen: the matrix is MDS
 }
 
 static void encode_crs(void *user) {
@@ -84,7 +84,7 @@ static jerasure_state *state_of(const weft_bench_storage_peer *peer,
   return s;
 }
 
-// GF-Complete ends the program where regions do not lie alike to this.
+// GF-Complete ends the program unless all regions have the same offset modulo this.
 enum { ALIGNED = 16 };
 
 static bool lie_alike(const weft_bench_shards *shards) {
@@ -104,7 +104,7 @@ static int prepare_rs(const weft_bench_storage_peer *peer, weft_bench_storage_op
   }
   jerasure_state *const s = state_of(peer, shards);
   s->matrix = s->library->vandermonde((int)shards->k, (int)shards->m, 8);
-  encode_rs(s); // makes tables for all, which threads must not do at once
+  encode_rs(s); // makes shared tables, which threads must not do at once
   *out = (weft_bench_storage_call){.call = operation == WEFT_BENCH_STORAGE_ENCODE ? encode_rs
                                                                                   : recover_rs,
                                    .state = s,

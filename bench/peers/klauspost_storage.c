@@ -24,7 +24,7 @@ typedef struct klauspost_state {
 static void call(void *user) {
   const klauspost_state *const s = user;
   if (s->library->run(s->coder, (int)s->operation) != 0)
-    abort(); // its arguments were checked when the case was
+    abort(); // prepare() checked the arguments
 }
 
 static void release(void *user) {

@@ -14,7 +14,7 @@ void *weft_bench_library_open(const char *what, const char *file, const char *pa
   return library;
 }
 
-// ISO C has no cast from an object pointer to a function's; POSIX promises that the bytes fit.
+// ISO C has no cast from an object pointer to a function pointer; POSIX guarantees the same size.
 bool weft_bench_library_find(void *library, const char *name, void *out, size_t room) {
   void *const symbol = dlsym(library, name);
   memcpy(out, &symbol, room);

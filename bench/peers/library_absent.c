@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of library.c where nothing can be opened at run time: a statically linked program.
+// Replaces library.c in a statically linked program, which cannot open libraries at run time.
 #include "bench/peers/library.h"
 
 #include <stdio.h>

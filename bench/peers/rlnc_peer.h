@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another RLNC library, through a shared library that has the functions below: bench/peers/rlnc
-// builds some, and whoever writes the seven can compare their own.
+// Another RLNC library, through a shared library that has the functions below. bench/peers/rlnc
+// builds some; whoever writes these functions can compare their own.
 //
 //   const char *weft_rlnc_peer_version(void);   // its name and version
 //   uint32_t weft_rlnc_peer_polynomial(void);   // of its GF(2^8), as 0x11d is weft's
@@ -12,14 +12,15 @@
 //   bool weft_rlnc_peer_decode(void *coder);
 //   size_t weft_rlnc_peer_take(const void *coder, uint8_t *out, size_t room);
 //
-// new: a coder for one segment of n blocks of k bytes, data(n, k), which it copies. A library that
-// needs a mark of its own at the end writes it into data, too, and sets *data_bytes to what is
-// left, more than (n - 1) * k; others set n * k. NULL: it has no such shape. encode: m packets with
-// coefficients drawn in the call. give: packets that recode mixes and decode decodes. recode: m
-// packets, each mixed from all of these. decode: by a decoder made for the call, packet by packet.
-// What these make stays in the coder until its next call; take copies it, m packets of n
-// coefficients and k bytes each or the data, as far as there is room, and returns how many bytes it
-// is. False: the call failed.
+// new: returns a coder for one segment of n blocks of k bytes, data(n, k), which it copies. A
+// library that needs its own mark at the end writes it into data as well and sets *data_bytes to
+// what remains for data, more than (n - 1) * k; others set n * k. NULL: this shape is not
+// supported. encode: makes m packets with coefficients drawn in the call. give: passes packets for
+// recode to mix and decode to decode. recode: makes m packets, each mixed from all of those.
+// decode: decodes packet by packet with a decoder made for the call. The results stay in the coder
+// until its next call. take: copies as much of them as there is room for (m packets of n
+// coefficients and k bytes each, or the data) and returns their full length in bytes. False: the
+// call failed.
 #ifndef WEFT_BENCH_PEERS_RLNC_PEER_H
 #define WEFT_BENCH_PEERS_RLNC_PEER_H
 
@@ -39,7 +40,7 @@ typedef struct weft_bench_rlnc_peer {
   size_t (*take)(const void *coder, uint8_t *out, size_t room);
 } weft_bench_rlnc_peer;
 
-// False after a line that says what is missing. The library stays open.
+// Returns false after a line that says what is missing. The library stays open.
 bool weft_bench_rlnc_peer_open(const char *file, weft_bench_rlnc_peer *out);
 
 #endif

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ceiling's loop of techniques with an affine transform and an XOR a product, for vectors of
-// any width. A technique's file defines VEC, SET_BYTES, SET_WORDS and MULADD(sum, x, m) and
+// The ceiling loop of techniques with one affine transform and one XOR per product, for vectors of
+// any width. A technique's file defines VEC, SET_BYTES, SET_WORDS and MULADD(sum, x, m), then
 // includes this.
 #ifndef WEFT_BENCH_X86_CEILING_AFFINE_H
 #define WEFT_BENCH_X86_CEILING_AFFINE_H
 
 #include <stddef.h>
 
-// On the sums too: it ends a step, so that the compiler does not form all products first and spill.
+// Used on the sums as well, to end a step: otherwise the compiler forms all products first and
+// spills.
 #define OPAQUE2(a, b) __asm__ volatile("" : "+x"(a), "+x"(b))
 #define OPAQUE4(a, b, c, d) __asm__ volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d))
 
-// Thirty-two products of a vector an iteration.
+// Thirty-two vector products per iteration.
 static inline void affine_loop(size_t iterations) {
   VEC x0 = SET_BYTES(3), x1 = SET_BYTES(5);
   VEC m0 = SET_WORDS(0x0102040810204081), m1 = SET_WORDS(0x1122448811224488);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 512-bit nibble shuffle (two shuffles and a three-way XOR per 64 products; the
-// split into nibbles is left out, as it is shared by all rows that use a source), and 512-bit
-// reads.
+// Ceiling of the 512-bit nibble shuffle, and 512-bit reads. Two shuffles and a three-way XOR per 64
+// products; without the split into nibbles, which all rows that use a source share.
 #include <immintrin.h>
 
 #include "bench/ceiling_loops.h"

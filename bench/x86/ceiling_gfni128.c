@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 128-bit GFNI technique without AVX: an affine transform and an XOR for each 16
+// Ceiling of the 128-bit GFNI technique without AVX: an affine transform and an XOR per 16
 // products.
 #include <immintrin.h>
 

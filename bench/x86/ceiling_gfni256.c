@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 256-bit GFNI technique without AVX-512: an affine transform and an XOR for each
-// 32 products.
+// Ceiling of the 256-bit GFNI technique without AVX-512: an affine transform and an XOR per 32
+// products.
 #include <immintrin.h>
 
 #include "bench/ceiling_loops.h"

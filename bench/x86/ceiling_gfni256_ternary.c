@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 256-bit GFNI technique: an affine transform per 32 products, and one three-way
-// XOR (AVX-512VL) for two of them.
+// Ceiling of the 256-bit GFNI technique: an affine transform per 32 products, and a three-way XOR
+// (AVX-512VL) for every two transforms.
 #include <immintrin.h>
 
 #include "bench/ceiling_loops.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 512-bit GFNI technique: an affine transform per 64 products, and one three-way
-// XOR for two of them.
+// Ceiling of the 512-bit GFNI technique: an affine transform per 64 products, and a three-way XOR
+// for every two transforms.
 #include <immintrin.h>
 
 #include "bench/ceiling_loops.h"

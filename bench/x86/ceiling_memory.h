@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ceilings of reading, writing, writing past the caches and changing in place, for vectors of
 // any width. A technique's file defines VEC, ZERO(), XOR(a, b), LOAD(p), STORE(p, v), STREAM(p, v)
-// and CEILING(what), the public name of its loop, and includes this.
+// and CEILING(what), which gives a loop's public name, then includes this.
 #ifndef WEFT_BENCH_X86_CEILING_MEMORY_H
 #define WEFT_BENCH_X86_CEILING_MEMORY_H
 
 #include "bench/ceiling_loops.h"
 
 #define VEC_BYTES sizeof(VEC)
-// Or the compiler knows that it is zero: a loop that writes it becomes a call of memset.
+// Otherwise the compiler knows that v is zero and turns the loop into a call of memset.
 #define OPAQUE(v) __asm__ volatile("" : "+v"(v))
 
 void CEILING(read)(const uint8_t *data, size_t bytes) {

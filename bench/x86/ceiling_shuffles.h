@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ceiling's loop of techniques that look up nibbles, for vectors of any width. A technique's
-// file defines VEC, SET_BYTES, SET_WORDS, LOOK_UP(table, n) and ADD(sum, p) and includes this.
+// The ceiling loop of techniques that look up nibbles, for vectors of any width. A technique's file
+// defines VEC, SET_BYTES, SET_WORDS, LOOK_UP(table, n) and ADD(sum, p), then includes this.
 #ifndef WEFT_BENCH_X86_CEILING_SHUFFLES_H
 #define WEFT_BENCH_X86_CEILING_SHUFFLES_H
 
@@ -8,9 +8,9 @@
 
 #define OPAQUE4(a, b, c, d) __asm__ volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d))
 
-// Sixteen products of a vector an iteration. Four shuffles come between others and their sums, and
-// stay there: of the orders tried with 32 bytes, the one of which a Zen 3 starts most in a cycle,
-// 3.6 instructions instead of 3.2.
+// Sixteen vector products per iteration. Each group of four shuffles is kept between other shuffles
+// and their sums: of the orders tried with 32 bytes, a Zen 3 starts the most instructions per cycle
+// with this one, 3.6 instead of 3.2.
 static inline void shuffle_loop(size_t iterations) {
   VEC l = SET_BYTES(3), h = SET_BYTES(5);
   VEC a = SET_WORDS(0x0102040810204081), b = SET_WORDS(0x1122448811224488);

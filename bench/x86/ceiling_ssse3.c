@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ceiling of the 128-bit nibble shuffle (two shuffles and two XORs per 16 products; the split into
-// nibbles is left out, as it is shared by all rows that use a source).
+// Ceiling of the 128-bit nibble shuffle. Two shuffles and two XORs per 16 products; without the
+// split into nibbles, which all rows that use a source share.
 #include <immintrin.h>
 
 #include "bench/ceiling_loops.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ceiling's loop of techniques with an affine transform a product and one three-way XOR for two
-// of them, for vectors of any width. A technique's file defines VEC, SET_BYTES, SET_WORDS, MUL(x,
-// m) and ADD(sum, a, b) and includes this.
+// The ceiling loop of techniques with one affine transform per product and one three-way XOR for
+// every two products, for vectors of any width. A technique's file defines VEC, SET_BYTES,
+// SET_WORDS, MUL(x, m) and ADD(sum, a, b), then includes this.
 #ifndef WEFT_BENCH_X86_CEILING_TERNARY_H
 #define WEFT_BENCH_X86_CEILING_TERNARY_H
 
@@ -9,7 +9,7 @@
 
 #define OPAQUE4(a, b, c, d) __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
 
-// Thirty-two products of a vector an iteration.
+// Thirty-two vector products per iteration.
 static inline void ternary_loop(size_t iterations) {
   VEC x0 = SET_BYTES(3), x1 = SET_BYTES(5), x2 = SET_BYTES(9), x3 = SET_BYTES(17);
   VEC m0 = SET_WORDS(0x0102040810204081), m1 = SET_WORDS(0x1122448811224488);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report's page: everything it shows is in `run`, which stands above it in the file.
+// The report's page. Everything it shows is in `run`, which precedes it in the file.
 (function () {
   "use strict";
   const { $, text, percent, bits, bytes, row, colours, parts, slice, axis } = weft, m = run.metrics;
@@ -21,9 +21,9 @@
   $("tiles").style.setProperty("--across", tiles.length > 7 ? Math.ceil(tiles.length / 2) : tiles.length); // rows without a gap
   tiles.forEach(([name, value]) => { const d = document.createElement("div"), b = document.createElement("b"), s = document.createElement("span"); d.className = "tile"; b.textContent = value; s.textContent = name; d.append(b, s); $("tiles").append(d); });
 
-  // Of counts: from nought to something even if there was none, and no mark between whole numbers.
+  // Axes of counts: from zero to at least 4, even if all counts are zero, with no ticks between whole numbers.
   const counts = (u, least, most) => [0, Math.max(4, 1.05 * most)], whole = Array.from({ length: 30 }, (v, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
-  const few = values => values.filter(v => v !== null).length <= 30; // a line through few, far apart, would hide them
+  const few = values => values.filter(v => v !== null).length <= 30; // a line through few distant points would hide them
   const plots = [], widthOf = box => Math.max(280, box.clientWidth), fit = width => plots.forEach(([plot, box]) => plot.setSize({ width: width || widthOf(box), height: 240 }));
   function chart(id, data, series, format, xLabel, range, steps) {
     const box = $(id);
@@ -59,11 +59,11 @@
     const s = run.series, t = s.second;
     const paced = run.segment_s > 0;
     chart("continuity", paced ? [t, s.due.map((d, i) => d ? s.in_time[i] / d : null)] : [[]], [{ label: "continuity" }], percent, "", [0, 1.02]);
-    const lags = m.lag_p50_s === null ? [] : [[run.quantiles.lag, { label: "lag" }]]; // on demand nobody is behind
+    const lags = m.lag_p50_s === null ? [] : [[run.quantiles.lag, { label: "lag" }]]; // on demand nobody lags
     if (!lags.length) $("delays").previousSibling.textContent = "Start-up delay: share of viewers at or below";
     chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup].concat(lags.map(l => l[0])) : [[]], [{ label: "start-up" }].concat(lags.map(l => l[1])), percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
-    const stalls = k === "swarm" && p.stream.mode === "vod"; // who waits for what is late skips nothing
+    const stalls = k === "swarm" && p.stream.mode === "vod"; // viewers that wait for late segments skip none
     $("stalls").previousSibling.textContent = stalls ? "Stalls in each second" : "Segments skipped in each second";
     chart("stalls", paced ? [t, stalls ? s.stalls : s.due.map((d, i) => d - s.in_time[i])] : [[]], [{ label: stalls ? "stalls" : "skipped" }], v => text(v, 0), "", counts, whole);
     const upload = [[s.source_bytes.map(b => 8 * b), { label: "source" }], [s.peer_bytes.map(b => 8 * b), { label: "peers" }], [s.online.map(n => paced ? n * run.rate_bits_per_s : null), { label: "audience × rate", dash: [6, 4] }]]
@@ -75,7 +75,7 @@
       $("split").append(slice(name, share, colour));
       const tr = row([name, percent(share), text(Math.round((share || 0) * m.sent_bytes), 0)], "td", true); tr.firstChild.style.borderLeft = "10px solid " + colour; $("split-table").append(tr);
     });
-    const columns = k === "server" ? 5 : 6; // clients of a server send next to nothing
+    const columns = k === "server" ? 5 : 6; // clients of a server send hardly anything
     $("classes").append(row(["access", "viewers", "continuity", "start-up p50 (s)", "received (MB each)", "sent (MB each)"].slice(0, columns), "th", true));
     run.classes.forEach(c => $("classes").append(row([c.name, text(c.viewers), percent(c.continuity), text(c.startup_p50_s), text(c.received_mb), text(c.sent_mb)].slice(0, columns), "td", true)));
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep's page: everything it shows is in `sweep`, which stands above it in the file.
+// A sweep's page. Everything it shows is in `sweep`, which precedes it in the file.
 (function () {
   "use strict";
   const { $, text, row, colours, parts, slice, axis, ink, paper } = weft, { axes, points, runs, metrics } = sweep;
   points.forEach(p => { p.list = []; });
   runs.forEach(r => points[r.point].list.push(r));
 
-  // --- Figures: what they are called, and how their numbers are written
+  // --- Figures: their names, and how their numbers are written
   const groups = [["Playback", { continuity: "continuity", skip_rate: "segments skipped", stalls_per_hour: "stalls per hour", stalled_share: "share of time stalled", startup_p50_s: "start-up delay, p50", startup_p95_s: "start-up delay, p95", startup_p99_s: "start-up delay, p99",
     never_played: "viewers that never played", lag_p50_s: "lag, p50", lag_p95_s: "lag, p95", lag_p99_s: "lag, p99", done_p50_s: "time to have everything, p50", done_p95_s: "time to have everything, p95", done_p99_s: "time to have everything, p99", done: "viewers that have everything" }],
   ["The source", { source_streams: "source sends, in streams", source_bytes: "source sends", server_saving: "server saving" }],
@@ -18,7 +18,7 @@
   const names = Object.assign({}, ...groups.map(g => g[1]));
   const label = m => names[metrics[m]] || metrics[m].replaceAll("_", " ");
   const isShare = name => /^(continuity|skip_rate|server_saving|stalled_share|.*_load|.*_durability|.*_availability|.*_reads_decoded|.*_share_per_day|share_.*)$/.test(name);
-  // Numbers are written in one unit per figure, so that columns and axes can be compared.
+  // Each figure has one unit, so that columns and axes can be compared.
   function unitOf(m) {
     const name = metrics[m], most = Math.max(0, ...runs.map(r => Math.abs(r.values[m] || 0)));
     if (isShare(name)) return { name: "\u00a0%", per: 0.01 };
@@ -30,7 +30,7 @@
   }
   const fixed = (v, digits) => v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   const order = v => Math.floor(Math.log10(Math.abs(v)));
-  // As many digits as the interval leaves: two of the interval; without one, four of the number.
+  // As many digits as the interval justifies: two digits of the interval; without one, four of the number.
   function digitsOf(mean, half) {
     if (half) return Math.min(9, Math.max(0, 1 - order(half)));
     return mean && !Number.isInteger(mean) ? Math.min(9, Math.max(0, 3 - order(mean))) : 0;
@@ -44,7 +44,7 @@
   const drawn = metrics.map((name, m) => m).filter(m => runs.some(r => r.values[m] !== null));
   const many = points.some(p => p.runs > 1);
 
-  // --- What is told of the whole
+  // --- Summary of the sweep
   const plural = (n, word) => `${text(n)} ${word}${n === 1 ? "" : "s"}`;
   const wanted = points.length * sweep.seeds;
   $("title").textContent = "Sweep of " + sweep.scenario;
@@ -87,7 +87,7 @@
     return s;
   });
 
-  // --- Lines: one for each combination of what is not the x axis
+  // --- Lines: one for each combination of keys other than the x axis
   function linesOf(over, m) {
     const keys = axes.map((a, i) => i).filter(i => i !== over && axes[i].values.length > 1), lines = new Map();
     points.forEach((p, at) => {
@@ -116,7 +116,7 @@
     g.strokeStyle = g.fillStyle = l.colour;
     if (singles) { g.globalAlpha = 0.4; l.dots.forEach(d => d.single.forEach(v => { g.beginPath(); g.arc(u.valToPos(d.x, "x", true) + (shift + 7) * px, u.valToPos(v, "y", true), 2.8 * px, 0, 7); g.fill(); })); g.globalAlpha = 1; }
     g.lineWidth = 1.6 * px;
-    if (joined) { // not over points that have no mean
+    if (joined) { // not across points without a mean
       g.setLineDash((l.dash || []).map(d => d * px)); g.beginPath();
       l.dots.forEach((d, i) => { if (d.mean !== null) g[i && l.dots[i - 1].mean !== null ? "lineTo" : "moveTo"](...at(d)); });
       g.stroke(); g.setLineDash([]);
@@ -138,8 +138,8 @@
     const pad = high > low ? 0.06 * (high - low) : Math.abs(high) * 0.05 || 1;
     low -= pad; high += pad;
     if ($("zero").checked) low = Math.min(low, 0);
-    if (least >= 0) low = Math.max(low, $("zero").checked ? 0 : -pad); // nothing can be below nought
-    if (isShare(metrics[m]) && most <= 1) high = Math.min(high, 1 + 0.06 * (1 - low)); // nor above all
+    if (least >= 0) low = Math.max(low, $("zero").checked ? 0 : -pad); // nothing can be below zero
+    if (isShare(metrics[m]) && most <= 1) high = Math.min(high, 1 + 0.06 * (1 - low)); // nor a share above one
     return [low, high];
   }
   function update() {
@@ -159,7 +159,7 @@
     const span = numbers ? used[used.length - 1] - used[0] : used.length, ends = !numbers ? [-0.5, used.length - 0.5] : log ? [used[0] / (used[used.length - 1] / used[0]) ** 0.04, used[used.length - 1] * (used[used.length - 1] / used[0]) ** 0.04] : [used[0] - 0.04 * (span || 1), used[used.length - 1] + 0.04 * (span || 1)];
     const wide = Math.max(280, $("chart").clientWidth), gap = numbers ? Math.min(4, 24 / lines.length) : 0.6 * (wide - 100) / used.length / Math.max(2, lines.length);
     const where = v => log ? Math.log(v) : v, px = v => (where(v) - where(ends[0])) / (where(ends[1]) - where(ends[0])) * (wide - 100);
-    const marked = []; // as many of the values as have room
+    const marked = []; // as many values as there is room for
     used.forEach(v => { if (!numbers || !marked.length || px(v) - px(marked[marked.length - 1]) > 44) marked.push(v); });
     const name = v => { const i = numbers ? a.numbers.indexOf(v) : v; return a ? a.values[i] : ""; };
     plot = new uPlot({
@@ -222,7 +222,7 @@
     });
   }
 
-  // --- The chart as a picture: with what it shows and its lines' names
+  // --- The chart as a picture, with its title and the names of its lines
   $("png").onclick = () => {
     if (!plot) return;
     const from = plot.ctx.canvas, px = devicePixelRatio || 1, line = 20 * px, named = plot.series.slice(1).filter(s => s.show), across = Math.max(1, Math.floor(from.width / (260 * px))), rows = Math.ceil(named.length / across);
@@ -236,7 +236,7 @@
     const a = document.createElement("a"); a.href = to.toDataURL("image/png"); a.download = `${sweep.scenario}-${$("metric").value}.png`; a.click();
   };
 
-  // --- What is chosen stays in the address, so that a view can be passed on
+  // --- The view is kept in the address, so that it can be shared
   function remember() {
     const q = new URLSearchParams({ figure: $("metric").value, over: all[+$("over").value] ? all[+$("over").value].key : "" });
     filters.forEach((s, i) => { if (s.value !== "") q.set("only-" + axes[i].key, axes[i].values[+s.value]); });

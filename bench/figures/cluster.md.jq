@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/cluster-2-4.json results/amd-epyc-family-25-model-17-stepping-1/cluster-6-8.json
 # SPDX-License-Identifier: Apache-2.0
-# PErasure's Table II: seconds in all, and of them in weft store.
+# PErasure's Table II: total seconds, and the part in weft store.
 include "weft";
 def three_of: sort | [.[length / 2 | floor], .[0], .[-1]] | with_spread;
 [inputs | cases] as $cases

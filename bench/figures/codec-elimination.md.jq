@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc-pending-before.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc-pending.json results/amd-epyc-family-25-model-17-stepping-1/rlnc-pending-before.json results/amd-epyc-family-25-model-17-stepping-1/rlnc-pending.json
 # SPDX-License-Identifier: Apache-2.0
-# Decoding on a core of Intel and of Zen 4 with GFNI before elimination put columns off, and since.
+# Decoding on a core of Intel and of Zen 4 with GFNI, before and after elimination began to defer columns.
 include "weft";
 def group_of($n; $k): .groups[] | select(.title | startswith("n = \($n), k = \($k);"));
 def one($n; $k; $operation): [group_of($n; $k) | .cases[] | select(.operation == $operation and .threads == 1 and .row != "isa-l" and .variant == "")][0]

@@ -1,7 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/rlnc-products-before.json results/amd-epyc-family-25-model-17-stepping-1/rlnc-products.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc-products-before.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc-products.json
 # SPDX-License-Identifier: Apache-2.0
-# Encoding and decoding batches on a core of Zen 4 and of Intel, every product entry by entry before, and seven for eight
-# since. k = 4096.
+# Encoding and batch decoding on a core of Zen 4 and of Intel: every product entry by entry (before), and seven products
+# for eight (after). k = 4096.
 include "weft";
 def at($n; $row; $operation): [cases | select(.n == $n and .k == 4096 and .row == $row and .operation == $operation and .threads == 1)][0] | coded;
 def both($before; $now; $n; $row; $operation): ($before | at($n; $row; $operation)) as $a | ($now | at($n; $row; $operation)) as $b

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/rlnc-few-before.json results/amd-epyc-family-26-model-2-stepping-1/rlnc-few.json
 # SPDX-License-Identifier: Apache-2.0
-# Few packets in a call on one core of a Zen 5: by tiles, and since by groups of up to 32 blocks.
+# Few packets per call on one core of a Zen 5: by tiles (before), and by groups of up to 32 blocks (after).
 include "weft";
 def cell($run; $operation; $shape): [$run | cases | select(.operation == $operation and .row == "gfni512" and [.n, .k, .m] == $shape)][0] | coded | spread | with_spread;
 [inputs] as [$old, $new]

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/rlnc.json
 # SPDX-License-Identifier: Apache-2.0
-# The codec on a core of a Zen 5, n = 128: rates, and the ratios asked in the same rounds.
+# The codec on a core of a Zen 5, n = 128: rates, and the ratios measured in the same rounds.
 include "weft";
 def ratio($name): [.ratios[] | select(.name == $name)][0]
   | if .separable then (spread | with_spread) else "not separable (\(.median | three); \(.min | three)..\(.max | three))" end;

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/threads.json
 # SPDX-License-Identifier: Apache-2.0
-# The codec on a core of each machine, n = 128: encode's rate and the ratios asked in the same rounds.
+# The codec on a core of each machine, n = 128: encode's rate, and the ratios measured in the same rounds.
 include "weft";
 def group_of($k): .groups[] | select(.title | startswith("n = 128, k = \($k);"));
 def ratio($name): [.ratios[] | select(.name == $name)][0]

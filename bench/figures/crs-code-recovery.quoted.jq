@@ -1,7 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-crs-code-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-crs-code-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-crs-code-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-crs-code-gfni256.json results/amd-epyc-family-25-model-1-stepping-1/storage-crs-code.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-code-avx2.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-code-avx512.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-code-gfni256.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-code-gfni512.json
 # SPDX-License-Identifier: Apache-2.0
-# What documents say of recovery beside encoding by machine code: the least and greatest median of the tables of Zen 4 and
-# Intel, and of Zen 3, measured before lost data was folded.
+# What documents say about recovery compared with encoding by machine code: the least and greatest median in the tables
+# of Zen 4, Intel and Zen 3, measured before lost data was folded.
 include "weft";
 def between: "\(min | digits(2)) to \(max | digits(3))";
 def medians: [.[] | .groups[] | {w: (.title | capture("w = (?<w>[0-9]+)").w), median: ([.ratios[] | select(.name == "recover, plan cached / encode")][0].median)}];

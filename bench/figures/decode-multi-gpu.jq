@@ -1,7 +1,8 @@
 # results: results/nvidia-h200/tables.jsonl results/nvidia-h200/tables-multi.jsonl figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# Decoding on one H200 at n = 128 over k: many segments (inversions, then a product), one segment (Gauss-Jordan on
-# [C | X]); 2,048 segments over n; and the share of the time that inversion has, with our batch of inversions and with the paper's method.
+# Decoding on one H200 at n = 128 over k: many segments (inversions, then a product), one segment (Gauss-Jordan on [C |
+# X]); 2,048 segments over n; and inversion's share of the time, with our batch of inversions and with the paper's
+# method.
 include "weft";
 [inputs] as $all
 | ([$all[] | select(.points)][0]) as $published

@@ -1,6 +1,6 @@
 # results: results/nvidia-h100-80gb-hbm3/relay-before.json results/nvidia-h100-80gb-hbm3/relay.json
 # SPDX-License-Identifier: Apache-2.0
-# What arrives at a relay on an H100's host before elimination put columns off, and since.
+# Arrivals at a relay on an H100's host, before and after elimination began to defer columns.
 include "weft";
 def one($n; $variant): [.groups[] | select(.title | startswith("relay, n = \($n),")) | .cases[] | select(.variant == $variant)][0] | coded | spread | with_spread;
 [inputs] as [$before, $now]

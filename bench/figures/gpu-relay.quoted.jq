@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/gpu-relay.json results/nvidia-h200/gpu.json
 # SPDX-License-Identifier: Apache-2.0
-# What documents say in sentences of the packets that arrive at a relay, in both runs.
+# What documents say in sentences about packets arriving at a relay, in both runs.
 include "weft";
 def arrivals($n): [cases | select(.operation == "relay" and .n == $n and .variant == "packets from pinned memory to decoders on the device")][0];
 def on_device: [cases | select(.operation == "relay" and .n == 128 and .variant == "eliminated on the device, payloads and all")][0] | coded.median;

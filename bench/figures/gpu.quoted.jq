@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/tables.jsonl
 # SPDX-License-Identifier: Apache-2.0
-# What docs/gpu/decoding.md says in tables and sentences of its own of inversion, single decoding and the expansion of seeds:
-# document, and the words that it must hold.
+# What docs/gpu/decoding.md says, in sentences and in tables of its own, about inversion, single decoding and the
+# expansion of seeds: the document, and words that it must contain.
 include "weft";
 def us: "\(.us | round) (\(.min_us | round)..\(.max_us | round))";
 [inputs] as $lines

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A model of the CRS kernels in the spirit of G-CRS's, in our own terms (docs/storage-gpu/model.md): microseconds
+# A model of the CRS kernels in the spirit of G-CRS's, in our own terms (docs/storage-gpu/model.md), in microseconds:
 #   T = T_0 + max(T_DRAM, T_SM) + (1 - rho) min(T_DRAM, T_SM)
-# T_DRAM: the k + m shards at the rate of the copy in the same group. T_SM: lanes' issue slots at the rate measured for
-# LOP3 and IMAD together, or LOP3s at theirs. Constants are fitted on some cells and tried on others.
+# T_DRAM: the k + m shards at the rate of the copy in the same group. T_SM: lanes' issue slots at the measured rate of
+# LOP3 and IMAD together, or LOP3s at their own. Constants are fitted on some cells and tested on the others.
 include "weft";
 def model_cells: . as $all | .groups[] | .cases as $cases
   | $cases[] | select(.operation == "encode" and (.variant | test(":w=[0-9]+:packet=(8|512)$")))
@@ -12,15 +12,15 @@ def model_cells: . as $all | .groups[] | .cases as $cases
      us: (.n * .k / .gigabytes_per_second.input.median / 1000),
      dram: (.n * .k / $copy.gigabytes_per_second.input.median / 1000),
      factors: (if .variant | test(":packet=512$") then .notes.factors else null end)}
-  # a step: one input word of eight bytes met by one output word's thread, or by all of a thread's outputs
+  # a step: one output word's thread, or a thread with all outputs, takes in one input word of eight bytes
   | .steps = .data / 8 * .w / 1e6
   | .issue = $all.device.ceilings["lop3 and imad"] / 1e12 | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
 def combined($t0; $rho; $sm): $t0 + ([.dram, $sm] | max) + (1 - $rho) * ([.dram, $sm] | min);
 def error($t): $t / .us - 1;
 def mean_error: map(fabs) | add / length;
 
-# Published kernels. One output a thread: $c slots a step and rho, from two cells, in which arithmetic is the longer
-# part. All outputs of a word in one thread: $a slots a step and $b for each output; rho is left at 1.
+# Published kernels. With one output per thread: $c slots per step and rho, from two cells in which arithmetic takes
+# longer. With all outputs of a word in one thread: $a slots per step and $b per output; rho stays 1.
 def slots_of($c; $m): $c * $m * .steps / .issue;
 def fit_single($p; $q):
   ($p | .steps * .m / .issue) as $ps | ($q | .steps * .m / .issue) as $qs
@@ -32,8 +32,8 @@ def fit_all($p; $q):
   | (($qs - $ps) / ($q.m - $p.m)) as $b | {rho: 1, b: $b, a: ($ps - $b * $p.m)};
 def published_time($f): if $f.c then combined(0; $f.rho; slots_of($f.c; .m)) else combined(0; 1; ($f.a + $f.b * .m) * .steps / .issue) end;
 
-# The production path: subset sums of four packets, eleven LOP3s, and one an output for eight packets, or steps of
-# factors, chosen and counted as storage_program.cu does; T_0 and rho by search.
+# The production path: subset sums of four packets, eleven LOP3s, and one per output for eight packets; or steps of
+# factors, chosen and counted as in storage_program.cu. T_0 and rho are found by search.
 def by_entries: .k * (22 + 8 * .m);
 def by_factors: .factors | if . then 5 * .products + 8 * .sums - 3 * .repeated else infinite end;
 def takes_factors: .w == 8 and by_entries >= 3400 and 20 * by_factors <= 17 * by_entries and .factors.slots <= 29;
@@ -45,9 +45,9 @@ def fit_time($cells; $step):
     | . as $f | .error = ([$cells[] | . as $cell | production_time($f) as $t | $cell | error($t)] | mean_error)] | min_by(.error);
 def fit_production($cells): fit_time($cells; 1 / 4);
 
-# Encoding by calls that overlap, beside what memory takes for the same bytes of the same shards in the same rounds
-# (gpu-model): read and written by one launch (mix), by a launch a stripe (launched), by the rate of the copy, and by the
-# rates of reading alone and of writing alone. w = 0: RS.
+# Encoding by overlapping calls, with the time that memory takes in the same rounds for the same bytes of the same
+# shards (gpu-model): read and written in one launch (mix), in a launch per stripe (launched), at the rate of the copy,
+# and at the rates of reading alone and writing alone. w = 0: RS.
 def measured_cells: . as $all | .groups[] | select(.title | startswith("encoding, ")) | .cases as $cases
   | def mixed($k; $m; $launched): $cases[] | select(.row == "mix" and .n == $k and .m == $m and (.variant | endswith(" a stripe")) == $launched)
       | .gigabytes_per_second;
@@ -62,7 +62,7 @@ def measured_cells: . as $all | .groups[] | select(.title | startswith("encoding
      apart: ((.n / $read + .m / $write) * .k / 1000)}
   | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
 
-# Where arithmetic is the shorter part: T = T_0 + k shards / read + m shards / write, by least squares of relative errors.
+# Where arithmetic is shorter: T = T_0 + k shards / read + m shards / write, by least squares of relative errors.
 def hides: .m <= 8;
 def determinant: .[0][0] * (.[1][1] * .[2][2] - .[1][2] * .[2][1]) - .[0][1] * (.[1][0] * .[2][2] - .[1][2] * .[2][0])
   + .[0][2] * (.[1][0] * .[2][1] - .[1][1] * .[2][0]);

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/nvidia-h200/gpu.json results/nvidia-h200/tensor.jsonl results/nvidia-h200/storage.json results/nvidia-h200/server.json
 # SPDX-License-Identifier: Apache-2.0
-# Each path: what was measured, of which bound, and what share; what holds it back is said by hand.
+# Each path: what was measured, its bound and its share of that; the text says what limits it.
 include "weft";
 def median_of: sort | .[length / 2 | floor];
 [inputs] as $all

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/mul.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/mul.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/amd-epyc-family-25-model-17-stepping-1/cluster-2-4.json results/amd-epyc-family-25-model-17-stepping-1/cluster-6-8.json results/nvidia-h200/gpu-devices.json results/amd-epyc-family-25-model-17-stepping-1/banks.json
 # SPDX-License-Identifier: Apache-2.0
-# What documents say of the results in sentences: document, and the words that it must hold.
+# What documents say about the results in sentences: the document, and words that it must contain.
 include "weft";
 def counted($row; $m): [$bounds | split("\n")[] | split(" ") | select(.[0] == "counted" and .[2] == $row and .[3] == $m) | .[6] | tonumber][0] / 1000;
 def rate($row): [cases | select(.operation == "gemm" and .row == $row and .k == 4096 and .variant == "")][0] | products.median;

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni.json
 # SPDX-License-Identifier: Apache-2.0
-# The README's figures of one core.
+# The README's figures for one core.
 include "weft";
 [inputs] as [$rlnc, $storage]
 | ([$rlnc.groups[] | select(.title | startswith("n = 128, k = 4096;"))][0]) as $group

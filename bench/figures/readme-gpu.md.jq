@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/gpu.json results/nvidia-h200/storage.json results/nvidia-h200/server.json
 # SPDX-License-Identifier: Apache-2.0
-# The README's figures of one GPU.
+# The README's figures for one GPU.
 include "weft";
 [inputs] as [$gpu, $storage, $server]
 | def at($operation; $variant): [$gpu | cases | select(.operation == $operation and .variant == $variant and .n == 128)];

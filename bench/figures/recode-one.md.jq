@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/recode-one.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/recode-one-small-pages.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/recode-one-cold.json
 # SPDX-License-Identifier: Apache-2.0
-# One packet on demand beside reading the segment.
+# One packet on demand, compared with reading the segment.
 include "weft";
 def ratio($k; $name): [.groups[] | select(.title | startswith("n = 128, k = \($k);")) | .ratios[] | select(.name == $name)][0]
   | if .separable then (spread | with_spread) else "not separable (\(.median | three); \(.min | three)..\(.max | three))" end;

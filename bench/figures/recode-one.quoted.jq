@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/recode-one.json results/amd-epyc-family-26-model-2-stepping-1/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json
 # SPDX-License-Identifier: Apache-2.0
-# What docs/performance/goals.md says of one recoded packet on demand.
+# What docs/performance/goals.md says about one recoded packet on demand.
 include "weft";
 def share($k): [.groups[] | select(.title | startswith("n = 128, k = \($k);")) | .ratios[]
   | select(.name == "rate of source bytes: one recoded packet / read")][0].median * 100 | round;

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/tensor.jsonl results/nvidia-h200/grid.jsonl figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# Coded GB/s on one H200 over k: of each n by the tensor row, and of each technique at n = 128. Published: n = 128.
+# Coded GB/s on one H200 over k: the tensor row for each n, and each technique at n = 128. Published: n = 128.
 include "weft";
 [inputs] as $all
 | [$all[] | select(.kind == "encode" and .count == 1)] as $lines

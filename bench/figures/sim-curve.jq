@@ -1,7 +1,7 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/sim-curve.json
 # SPDX-License-Identifier: Apache-2.0
-# A simulated swarm on 1 to 16 threads, and ranks: times one by the clock, and by the processor time of the path. Each
-# run is set against the median of those with one.
+# Speedup of a simulated swarm on 1 to 16 threads, and ranks: by the clock, and by the processor time of the path. Each
+# run is compared with the median of the runs on one.
 include "weft";
 def middle: sort | .[length / 2 | floor];
 def three_of: sort | [middle, .[0], .[-1]];

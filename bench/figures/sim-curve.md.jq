@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/sim-curve.json
 # SPDX-License-Identifier: Apache-2.0
-# The same as a table, in seconds and times one.
+# The same as a table, in seconds and speedups.
 include "weft";
 def middle: sort | .[length / 2 | floor];
 def three_of: sort | [middle, .[0], .[-1]];

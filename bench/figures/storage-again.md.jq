@@ -1,6 +1,7 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# m = 16: shares of the copy of two stripes in turn, whose calls overlap, and of one stripe again and again, whose calls wait.
+# m = 16: shares of the copy for two stripes in turn, whose calls overlap, and for one stripe repeatedly, whose calls
+# wait.
 include "weft"; include "storage_tables";
 input as $all
 | heading("k + 16", "encoding", "first 16 lost", "random losses", "the same stripe again: encoding", "first 16 lost", "random losses"),

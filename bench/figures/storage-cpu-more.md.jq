@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-2.json
 # SPDX-License-Identifier: Apache-2.0
-# Small shards, updates and CRS on the Intel core, each beside other libraries in the same rounds.
+# Small shards, updates and CRS on the Intel core, with other libraries in the same rounds.
 include "weft";
 def data_in: .gigabytes_per_second.input | spread;
 def times: if .separable then (spread | with_spread) else "not separable (\(.median | three); \(.min | three)..\(.max | three))" end;

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-crs-avx512.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-crs-gfni256.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-crs-gfni512.json
 # SPDX-License-Identifier: Apache-2.0
-# CRS on one core by XOR programs (avx512) and by blocks of bits (gfni256, gfni512), beside Jerasure.
+# CRS on one core by XOR programs (avx512) and by blocks of bits (gfni256, gfni512), compared with Jerasure.
 include "weft";
 def group($title): [.groups[] | select(.title == $title)][0];
 def rate($operation; $name): [.cases[] | select(.operation == $operation and .row == $name)][0] | .gigabytes_per_second.input | spread | with_spread;

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-crs-gfni512.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-gfni512.json
 # SPDX-License-Identifier: Apache-2.0
-# What the documents say of CRS on one core in sentences.
+# What the documents say in sentences about CRS on one core.
 include "weft";
 def group($title): [.groups[] | select(.title == $title)][0];
 def rate($row): [.cases[] | select(.operation == "encode" and .row == $row)][0].gigabytes_per_second.input;

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage-2-devices.json results/nvidia-h200/storage-devices.json
 # SPDX-License-Identifier: Apache-2.0
-# What docs/storage-gpu/host.md says of several GPUs in sentences.
+# What docs/storage-gpu/host.md says in sentences about several GPUs.
 include "weft";
 def asked($name): [.groups[].ratios[] | select(.name == $name) | spread | with_spread];
 def by_stripes: [.groups[] | [.cases[] | select(.variant == "cauchy, pinned, 2 devices, by stripes")][0]];

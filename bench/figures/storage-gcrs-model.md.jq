@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/storage-gcrs.json
 # SPDX-License-Identifier: Apache-2.0
-# A model of cuda-gcrs over k = 1..45, m = 1..4, w = 4..8 (docs/storage-gpu/model.md): fitted on w = 4 and 8, tried on the others;
-# mean errors by m and w.
+# A model of cuda-gcrs over k = 1..45, m = 1..4, w = 4..8 (docs/storage-gpu/model.md): fitted on w = 4 and 8, tested on
+# the others; mean errors by m and w.
 include "weft"; include "model";
 input | . as $all
 | [.groups[] | select(.title | test("for its model")) | .cases as $cases | $cases[] | select(.variant | test("resident")) | .n as $k

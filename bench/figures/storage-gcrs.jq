@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage-gcrs.json figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# G-CRS's Figures 9, 11 and 15: how far arithmetic hides behind memory; its kernel over w and blocks; streams.
+# G-CRS's Figures 9, 11 and 15: how far arithmetic hides behind memory accesses; its kernel over w and blocks; streams.
 include "weft";
 def data_in: .gigabytes_per_second.input | spread;
 [inputs] as [$all, $published]

@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/storage-gibraltar.json results/amd-epyc-family-25-model-17-stepping-1/storage-shapes.json results/amd-epyc-family-25-model-17-stepping-1/storage-sizes.json figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# Gibraltar's Figures 1 to 4 with its own kernel: over k, over the size of a buffer with its steps, over m; Jerasure on
-# a core of another machine beside.
+# Gibraltar's Figures 1 to 4 with its own kernel: over k, over buffer size with its steps, over m; compared with
+# Jerasure on a core of another machine.
 include "weft";
 def data_in: .gigabytes_per_second.input | spread;
 [inputs] as [$gpu, $shapes, $sizes, $published]

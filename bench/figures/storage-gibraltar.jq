@@ -1,7 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-shapes.json results/amd-epyc-family-25-model-17-stepping-1/storage-sizes.json
 # SPDX-License-Identifier: Apache-2.0
-# Gibraltar's Figures 1, 2 and 4 on a core instead of its GPU, weft and Jerasure in the same rounds: generate and recover
-# over k for m = 2, 3, 4; over the size of a buffer; over m.
+# Gibraltar's Figures 1, 2 and 4 on a core instead of its GPU, weft and Jerasure in the same rounds: generate and
+# recover over k for m = 2, 3, 4; over buffer size; over m.
 include "weft";
 def who($who): select(if $who == "weft" then .row == "avx2" and .variant == "cauchy" else .row == "jerasure" end);
 [inputs] as [$shapes, $sizes]

@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-shapes.json results/amd-epyc-family-25-model-17-stepping-1/storage-sizes.json
 # SPDX-License-Identifier: Apache-2.0
-# weft over Jerasure, generate and recover: the ratios asked in the same rounds, smallest and largest median over a figure's cells.
+# weft over Jerasure, generate and recover: the ratios measured in the same rounds, smallest and largest median over a
+# figure's cells.
 include "weft";
 def ratios($name): [.groups[] | .title as $t | ($t | capture("^\\((?<k>[0-9]+), (?<m>[0-9]+)\\), (?<kib>[0-9]+) KiB")) as $s | .ratios[] | select(.name == $name)
   | {k: ($s.k | tonumber), m: ($s.m | tonumber), kib: ($s.kib | tonumber), median, separable}];

@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# Encoding on one H200, 10 MiB shards, resident: GB/s of data over k, for each m; the bound is what copying k + m
-# shards in device memory takes. Groups come in the order of docs/storage-gpu.md.
+# Encoding on one H200, 10 MiB shards, resident: GB/s of data over k, for each m. The bound is the time to copy k + m
+# shards in device memory. Groups are in the order of docs/storage-gpu.md.
 include "weft";
 [inputs] as [$results]
 | (["RS over", "CRS, smallest", "CRS, w = 8"] | to_entries[]) as $code | [2, 4, 8, 16][] as $m

@@ -1,6 +1,6 @@
 # results: results/nvidia-h100-80gb-hbm3/storage.json results/nvidia-h100-80gb-hbm3/storage-model.json
 # SPDX-License-Identifier: Apache-2.0
-# Another kind of card: encoding and recovery beside the copy, the bus, and the model of storage-model-cells.
+# Another kind of card: encoding and recovery compared with the copy, the bus, and the model of storage-model-cells.
 include "weft"; include "storage_tables"; include "model";
 def shares($title; $operation): [resident($title)] as $cases | [$cases[] | select(.operation == $operation and (.m < 16 or .n >= 16)) | . as $e
   | data_rate[0] / ($cases | at("ceiling"; $e.n; $e.m) | .gigabytes_per_second.input.median)];

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# Stripes from and to pinned memory: GB/s of data, beside what the bus lets through both ways at once.
+# Stripes from and to pinned memory: GB/s of data, compared with the bus in both directions at once.
 include "weft"; include "storage_tables";
 def bound($name): [.[] | select(.variant == $name)][0].gigabytes_per_second.input.median;
 def share: .share_of_ceiling | "\(.median | percent) (\(.min | percent)..\(.max | percent))";

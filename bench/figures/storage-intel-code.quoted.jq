@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-crs-code-avx512.json
 # SPDX-License-Identifier: Apache-2.0
-# What the documents say of CRS by machine code in sentences.
+# What the documents say in sentences about CRS by machine code.
 include "weft";
 input as $avx512
 | ["README.md", ($avx512 | crs_group("(10, 4), 64 KiB shards, CRS, w = 8")

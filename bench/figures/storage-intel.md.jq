@@ -1,6 +1,7 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni-before.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of an Intel Xeon with GFNI: encoding, recovery and updates beside ISA-L and klauspost, before recoveries went by encoding's acts and since.
+# RS on one core of an Intel Xeon with GFNI: encoding, recovery and updates compared with ISA-L and klauspost, before
+# and after recoveries used encoding's acts.
 include "weft";
 def asked($g; $name): [$g.ratios[] | select(.name == $name)][0] | if . == null then "" elif .separable then (spread | with_spread) else "not separable (\(.median | three); \(.min | three)..\(.max | three))" end;
 def rate($g; $operation): [$g.cases[] | select(.operation == $operation and .row == "gfni512")][0] | if . == null then "" else (.gigabytes_per_second.input | spread | with_spread) end;

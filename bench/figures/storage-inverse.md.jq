@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage-inverse.json
 # SPDX-License-Identifier: Apache-2.0
-# Microseconds of a short recovery on the device by where its matrix comes from.
+# Microseconds of a short recovery on the device, by the origin of its matrix.
 include "weft";
 def us($variant): [.[] | select(.operation == "recover" and .variant == $variant)][0]
   | (.n * .k / 1000) as $kb | .gigabytes_per_second.input | "\($kb / .median | three) (\($kb / .max | three)..\($kb / .min | three))";

@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-isal.json
 # SPDX-License-Identifier: Apache-2.0
-# ISA-L's calls: by Debian's library, by the newest, and by weft in its place; GB/s of data.
+# ISA-L's calls by Debian's library, by the newest, and by weft as a replacement; GB/s of data.
 include "weft";
 def rate($operation; $k; $m; $bytes; $row):
   [cases | select(.operation == $operation and .n == $k and .m == $m and .k == $bytes and .row == $row)][0] | data_rate | with_spread;

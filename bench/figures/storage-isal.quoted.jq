@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-isal.json
 # SPDX-License-Identifier: Apache-2.0
-# What README and docs/integrations.md say of ISA-L's calls in sentences.
+# What README and docs/integrations.md say in sentences about ISA-L's calls.
 include "weft";
 def rate($operation; $k; $m; $bytes; $row):
   [cases | select(.operation == $operation and .n == $k and .m == $m and .k == $bytes and .row == $row)][0] | data_rate[0];

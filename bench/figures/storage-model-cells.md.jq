@@ -1,7 +1,8 @@
 # results: results/nvidia-h200/storage-model.json
 # SPDX-License-Identifier: Apache-2.0
-# The model beside encoding over k = 1..45, m = 1..4, w = 4..8 (docs/storage-gpu/model.md): fitted on w = 4 and 8, tried on the
-# others; cells of w = 8 and of the smallest w; mean errors by m and w; and what other terms for memory would give.
+# The model compared with encoding over k = 1..45, m = 1..4, w = 4..8 (docs/storage-gpu/model.md): fitted on w = 4 and
+# 8, tested on the others; cells of w = 8 and of the smallest w; mean errors by m and w; and what other terms for memory
+# would give.
 include "weft"; include "model";
 def with($dram): .dram = $dram;
 def errors($f): map(. as $c | production_time($f) as $t | $c | error($t));

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# The model beside the production path's CRS encoding, fitted on w = 8, tried on the smallest w.
+# The model compared with the production path's CRS encoding, fitted on w = 8, tested on the smallest w.
 include "weft"; include "model";
 input | [model_cells | select(.production)] as $cells
 | fit_production([$cells[] | select(.w == 8)]) as $f

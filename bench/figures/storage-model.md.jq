@@ -1,6 +1,7 @@
 # results: results/nvidia-h200/storage-published.json
 # SPDX-License-Identifier: Apache-2.0
-# The model beside the measurements: published kernels fitted on 10 + 2 and 16 + 8 and tried on the other two shapes.
+# The model compared with the measurements: published kernels fitted on 10 + 2 and 16 + 8, tested on the other two
+# shapes.
 include "weft"; include "model";
 def signed: if . < 0 then "-\(-. * 100 | digits(2)) %" else "+\(. * 100 | digits(2)) %" end;
 def tried($cell; $f): $cell | published_time($f) as $t | "\($t | three) / \(.us | three), \(error($t) | signed)";

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# The model's constants and errors as docs/storage-gpu/model.md tells them.
+# The model's constants and errors as docs/storage-gpu/model.md states them.
 include "weft"; include "model";
 def errors($f): map(. as $c | production_time($f) as $t | $c | error($t));
 "docs/storage-gpu/model.md" as $doc

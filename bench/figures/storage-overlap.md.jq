@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage-gcrs.json
 # SPDX-License-Identifier: Apache-2.0
-# How much of the shorter of memory and arithmetic hides behind the longer: rho of G-CRS, for rounds of LOP3s.
+# How much of the shorter of memory accesses and arithmetic hides behind the longer: rho of G-CRS, for rounds of LOP3s.
 include "weft";
 def us: .amount_per_call.input / .gigabytes_per_second.input.median / 1000 / 4;
 input | [cases | select(.operation == "overlap")] as $c

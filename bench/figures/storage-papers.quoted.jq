@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage-gibraltar.json results/nvidia-h200/storage-perasure.json results/nvidia-h200/storage-gcrs.json results/nvidia-h200/storage-slides.json results/nvidia-h200/storage-inverse.json
 # SPDX-License-Identifier: Apache-2.0
-# What docs/storage-gpu/published.md says beside the papers' figures.
+# What docs/storage-gpu/published.md says, apart from the papers' figures.
 include "weft";
 def rates($operation; $variant): [cases | select(.operation == $operation and .variant == $variant)];
 def data: .gigabytes_per_second.input | spread | with_spread;

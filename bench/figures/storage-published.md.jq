@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json results/nvidia-h200/storage-published.json
 # SPDX-License-Identifier: Apache-2.0
-# The published techniques beside the production path, GB/s of data.
+# The published techniques compared with the production path, GB/s of data.
 include "weft"; include "storage_tables";
 [inputs] as [$new, $old] | ($new | with_older($old)) as $all
 | heading("row", "10 + 2", "10 + 4", "16 + 8", "32 + 16"),

@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# Recovery beside encoding, and the goal of 85 % of the copy.
+# Recovery compared with encoding, and the goal of 85 % of the copy.
 include "weft"; include "storage_tables";
 def median: sort | if length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
 input as $all

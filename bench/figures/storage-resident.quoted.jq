@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# What documents say of recovery beside encoding and beside the copy.
+# What documents say about recovery compared with encoding and with the copy.
 include "weft"; include "storage_tables";
 input as $all
 | ["RS over", "CRS, smallest", "CRS, w = 8"] as $titles

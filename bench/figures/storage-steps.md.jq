@@ -1,6 +1,6 @@
 # results: results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-before-avx2.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-avx2.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-before-avx512.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-avx512.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-before-gfni256.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-gfni256.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-before-gfni512.json results/intel-r-xeon-r-processor-family-6-model-167-stepping-1/storage-steps-gfni512.json
 # SPDX-License-Identifier: Apache-2.0
-# RS by transforms on one core, before butterflies took sums with them and zeros stood for lost data, and since.
+# RS by transforms on one core, before and after butterflies carried sums and zeros replaced lost data.
 include "weft";
 def group($title): [.groups[] | select(.title == $title)][0];
 def rate($operation; $variant): [.cases[] | select(.operation == $operation and .variant == $variant)][0] | .gigabytes_per_second.input | spread;

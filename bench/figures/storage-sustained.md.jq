@@ -1,6 +1,6 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# m = 16: shares of the copy among other cases, after a rest, and after 0.1 s of nothing else; clocks and power with each.
+# m = 16: shares of the copy among other cases, after a rest, and after 0.1 s of the same calls; with clocks and power.
 include "weft"; include "storage_tables";
 def clock: .notes | (if .mhz_least == .mhz_most then "" else "\(.mhz_least).." end) + "\(.mhz_most) MHz, \(.watts_most) W" + (if ((.throttle_reasons / 4 | floor) % 2) == 1 then ", capped" else "" end);
 input as $all

@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/storage.json results/nvidia-h200/storage-published.json figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# The techniques of Gibraltar, PErasure and G-CRS beside the production path, 10 MiB shards on one H200: GB/s of data
-# by shape; what their texts give.
+# The techniques of Gibraltar, PErasure and G-CRS and the production path, 10 MiB shards on one H200: GB/s of data by
+# shape, and the papers' own figures.
 include "weft"; include "storage_tables";
 [inputs] as [$new, $old, $published]
 | ($new | with_older($old)) as $results

@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/storage.json results/nvidia-h200/storage-published.json figures/published.json
 # SPDX-License-Identifier: Apache-2.0
-# A stripe from host memory: total by the pipeline, its bounds by the bus, and the kernel alone, where the same shape
-# was measured resident. GB/s of data.
+# A stripe from host memory: total by the pipeline, its bounds by the bus, and the kernel alone if the same shape was
+# measured resident. GB/s of data.
 include "weft"; include "storage_tables";
 [inputs] as [$new, $old, $published]
 | ($new | with_older($old)) as $results

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-25-model-1-stepping-1/storage-crs-before.json results/amd-epyc-family-25-model-1-stepping-1/storage-crs.json
 # SPDX-License-Identifier: Apache-2.0
-# CRS on one core of a Zen 3 by XOR programs, and by blocks of bits where they are quicker.
+# CRS on one core of a Zen 3 by XOR programs, and by blocks of bits where these are faster.
 include "weft";
 input as $before | input as $since
 | heading("", "encode: before", "since", "since / Jerasure", "recover, plan cached: before", "since", "recover / encode: before", "since"),

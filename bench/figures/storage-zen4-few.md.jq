@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-few-before-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-few-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-few-before-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-few-gfni256.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of a Zen 4: up to 32 sources at once and blocks of all numbers of rows (gfni512), and a panel for few rows (gfni256).
+# RS on one core of a Zen 4: up to 32 sources at once and blocks of any number of rows (gfni512), and a panel for few
+# rows (gfni256).
 include "weft";
 def group($run; $shape): [$run.groups[] | select(.cases | any(.operation == "encode" and [.n, .m, .k] == $shape))][0];
 def cell($run; $operation; $shape): [group($run; $shape).cases[] | select(.operation == $operation and .variant == "cauchy" and (.row | startswith("gfni")))][0] | data_rate | with_spread;

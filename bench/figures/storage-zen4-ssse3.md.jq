@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-few-before-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-few-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-few-gfni128.json
 # SPDX-License-Identifier: Apache-2.0
-# RS by the rows for cores without AVX on one core of a Zen 4, beside ISA-L's functions for SSE: GB/s of data.
+# RS by the rows for cores without AVX on one core of a Zen 4, compared with ISA-L's functions for SSE: GB/s of data.
 include "weft";
 def group($run; $k; $m; $bytes): [$run.groups[] | select(.cases | any(.operation == "encode" and .n == $k and .m == $m and .k == $bytes))][0];
 def by($run; $what; $k; $m; $bytes): [group($run; $k; $m; $bytes).ratios[] | select(.name | startswith($what + ": weft / "))][0].median | three;

@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-steps-before-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-before-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-before-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-before-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-steps-avx2.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of Zen 4: with GFNI before and since whole transforms took one pass, without before and since steps were weighed there.
+# RS on one core of Zen 4: with GFNI before and after whole transforms took one pass, without GFNI before and after
+# steps were weighed there.
 include "weft";
 def group($title): [.groups[] | select(.title == $title)][0];
 def rate($operation; $variant): [.cases[] | select(.operation == $operation and .variant == $variant)][0] | .gigabytes_per_second.input | spread;

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-updates-before-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-before-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-before-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-before-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-before-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni128.json
 # SPDX-License-Identifier: Apache-2.0
-# One source into the parity on one core of a Zen 4, each row beside ISA-L's functions for as many instructions.
+# One source into the parity on one core of a Zen 4, each row compared with ISA-L's functions for the same instructions.
 include "weft";
 def group($run; $m; $bytes): [$run.groups[] | select(.cases | any(.operation == "add delta" and .m == $m and .k == $bytes))][0];
 def own($run; $row; $m; $bytes): [group($run; $m; $bytes).cases[] | select(.operation == "add delta" and .row == $row)][0].gigabytes_per_second.input | spread;

@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni512.json results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-avx512.json results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni256.json results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-avx2.json results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-ssse3.json results/amd-epyc-family-25-model-17-stepping-1/storage-whole-updates-before-gfni128.json results/amd-epyc-family-25-model-17-stepping-1/storage-updates-gfni128.json
 # SPDX-License-Identifier: Apache-2.0
-# A changed shard by what was and what is, as a share of the rate by the difference, before and since their sum is made in registers.
+# A changed shard, given its old and new contents, as a share of the rate given their difference; before and after their
+# sum was made in registers.
 include "weft";
 def share($run; $m; $bytes): [$run.groups[] | select(.cases | any(.operation == "update" and .m == $m and .k == $bytes))][0].ratios[] | select(.name | startswith("update"));
 [inputs] as $runs

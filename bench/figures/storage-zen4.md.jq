@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/storage-gfni.json results/amd-epyc-family-25-model-17-stepping-1/storage-gfni-before.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of a Zen 4 with GFNI: encoding, recovery and updates beside ISA-L, before updates loaded all rows first and since.
+# RS on one core of a Zen 4 with GFNI: encoding, recovery and updates compared with ISA-L, before and after updates
+# loaded all rows first.
 include "weft";
 def asked($g; $name): [$g.ratios[] | select(.name == $name)][0] | if . == null then "" elif .separable then (spread | with_spread) else "not separable (\(.median | three); \(.min | three)..\(.max | three))" end;
 def rate($g; $operation): [$g.cases[] | select(.operation == $operation and .row == "gfni512")][0] | .gigabytes_per_second.input | spread | with_spread;

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-1024.json results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-256.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of a Zen 5, 1 MiB shards: fetching 1,024 bytes ahead, and 256.
+# RS on one core of a Zen 5, 1 MiB shards: prefetching 1,024 bytes ahead, and 256.
 include "weft";
 def cell($run; $operation; $k; $m): [$run | cases | select(.operation == $operation and .threads == 1 and .n == $k and .m == $m
     and .k == 1048576 and .row == "gfni512" and .variant == "cauchy")][0] | data_rate | with_spread;

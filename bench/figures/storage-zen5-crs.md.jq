@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-256.json results/amd-epyc-family-26-model-2-stepping-1/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# CRS on one core of a Zen 5: fetching 512 bytes ahead, and what is read next.
+# CRS on one core of a Zen 5: prefetching 512 bytes ahead, and what is read next.
 include "weft";
 def group($title): [.groups[] | select(.title == $title)][0];
 def rate($row; $which): [.cases[] | select(.operation == "encode" and .row == $row)][$which] | .gigabytes_per_second.input | spread | with_spread;

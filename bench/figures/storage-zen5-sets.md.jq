@@ -1,6 +1,7 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/storage-sets-before.json results/amd-epyc-family-26-model-2-stepping-1/storage-sets.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of a Zen 5: results that share sets of a cache by way of a buffer, and short rows in groups, not by tiles.
+# RS on one core of a Zen 5: results that share cache sets written through a buffer, and short rows in groups, not by
+# tiles.
 include "weft";
 def group($run; $shape): [$run.groups[] | select(.cases | any(.operation == "encode" and [.n, .m, .k] == $shape))][0];
 def cell($run; $operation; $shape): [group($run; $shape).cases[] | select(.operation == $operation and .row == "gfni512" and .variant == "cauchy")][0] | data_rate | with_spread;

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/storage-streams-before.json results/amd-epyc-family-26-model-2-stepping-1/storage-streams.json
 # SPDX-License-Identifier: Apache-2.0
-# RS on one core of a Zen 5: sources in groups and loops, and more at once, as straight code out of far caches.
+# RS on one core of a Zen 5: sources in groups and loops, and more at once, in straight code from far caches.
 include "weft";
 def group($run; $shape): [$run.groups[] | select(.cases | any(.operation == "encode" and [.n, .m, .k] == $shape))][0];
 def cell($run; $operation; $shape): [group($run; $shape).cases[] | select(.operation == $operation and .row == "gfni512" and .variant == "cauchy")][0] | data_rate | with_spread;

@@ -1,6 +1,6 @@
 # results: results/amd-epyc-family-26-model-2-stepping-1/storage-before.json results/amd-epyc-family-26-model-2-stepping-1/storage.json results/amd-epyc-family-26-model-2-stepping-1/storage-small.json
 # SPDX-License-Identifier: Apache-2.0
-# What documents say of RS on one core of a Zen 5.
+# What documents say about RS on one core of a Zen 5.
 include "weft";
 def rate($run; $shape; $row): [$run | cases | select(.operation == "encode" and .variant == "cauchy" and .row == $row
     and [.n, .m, .k] == $shape)][0] | data_rate[0];

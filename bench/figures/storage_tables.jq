@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Storage codes on a device over k and m: rates with spread, shares of the copy of the same group, recovery beside encoding.
+# Storage codes on a device over k and m: rates with spread, shares of the copy in the same group, recovery compared
+# with encoding.
 include "weft";
 def resident($title): .groups[] | select(.title | startswith($title)) | .cases[];
 def at($operation; $k; $m): [.[] | select(.operation == $operation and .n == $k and .m == $m)][0];
@@ -11,12 +12,12 @@ def storage_table($title; $first): [resident($title)] as $cases
       | if $one == null then ""
         else "\($one | data_rate | with_spread), \($one | copy_share($cases; $k; $m))"
           + (if $all then ", together \($all | copy_share($cases; $k; $m))" else "" end) end)));
-# Of every recovery: its rate by that of encoding.
+# For every recovery: its rate divided by encoding's.
 def recoveries($title): [resident($title)] as $cases | [$cases[] | select(.operation == "recover") | . as $r
   | {m: .m, by: (data_rate[0] / ($cases | at("encode"; $r.n; $r.m) | data_rate[0]))}];
-# Shares of all shapes that the goal is about.
+# Shares of all shapes that the goal covers.
 def goal_shares($title): [resident($title)] as $cases | [$cases[] | select(.operation == "encode" and (.m < 16 or .n >= 16)) | . as $e
   | data_rate[0] / ($cases | at("ceiling"; $e.n; $e.m) | .gigabytes_per_second.input.median)];
-# Groups that a run did not reach, from one before it; of the production path only what the bus decides.
+# Groups that a run did not reach, from an earlier run; for the production path only what the bus decides.
 def with_older($old): [.groups[].title] as $here | .groups += [$old.groups[] | select(.title as $t | $here | index([$t]) | not)
   | if .title | startswith("published") then .cases |= map(select(.row != "cuda-b1")) else . end];

@@ -1,7 +1,7 @@
 # results: results/amd-epyc-family-25-model-17-stepping-1/mul.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/mul.json
 # SPDX-License-Identifier: Apache-2.0
-# Each multiplication on a core: products per second, what it takes in instructions by the regression check's counts, and
-# the instructions per second that both make.
+# Each multiplication on a core: products per second, its instructions by the counts of the regression check, and the
+# instructions per second that follow.
 include "weft";
 def counted($row): [$bounds | split("\n")[] | split(" ")
   | if .[0] == "counted" and .[2] == $row and .[3] == "16" then (.[6] | tonumber)

@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/tables.jsonl results/nvidia-h200/tensor.jsonl
 # SPDX-License-Identifier: Apache-2.0
-# Each technique on the H200: products per second, the unit that it needs most, and how many of that unit's operations
-# its products take, counted by docs/gpu/tables.md; the bound is that unit's ceiling in the same run.
+# Each technique on the H200: products per second, the unit that it uses most, and how many operations of that unit its
+# products take, as counted in docs/gpu/tables.md. The bound is that unit's ceiling in the same run.
 include "weft";
 [inputs] as $all
 | (reduce ($all[] | select(.kind == "ceiling")) as $c ({}; .[$c.name] = (.[$c.name] // $c.T_per_s))) as $ceilings

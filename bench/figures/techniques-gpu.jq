@@ -1,7 +1,7 @@
 # results: results/nvidia-h200/tables.jsonl results/nvidia-h200/tensor.jsonl figures/published.json
 # SPDX-License-Identifier: Apache-2.0
 # Every encode row of the GPU at n = 128, k = 4096, 8,448 coded blocks (tensor rows 98,304): coded GB/s, slowest first;
-# the technique's bound where docs/gpu/tables.md derives one from the ceilings of the run; what the GTX 280 gave.
+# the technique's bound if docs/gpu/tables.md derives one from the run's ceilings; what the GTX 280 gave.
 include "weft";
 [inputs] as $all
 | ([$all[] | select(.points)][0]) as $published

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the figures and tables share. Results are one JSON object with groups of cases (weft bench) or one object a line
-# (the device programs); published points are in published.json.
+# What the figures and tables share. Results are one JSON object with groups of cases (weft bench), or one object per
+# line (the device programs); published points are in published.json.
 def cases: .groups[]?.cases[]?;
 def coded: .gigabytes_per_second.output;
 def products: .gigabytes_per_second.products;
 # median, min, max
 def spread: [.median, .min, .max];
-# Of one call's or job's times, one for each repetition: median, min and max in us.
+# For one call's or job's times, one per repetition: median, min and max in us.
 def times_us: sort | [(.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2, .[0], .[-1]] | map(. * 1e6);
-# GB/s of data, when a call makes m shards of k
+# GB/s of data, if a call makes m shards of k
 def data_rate: (.n / .m) as $f | coded | spread | map(. * $f);
 
-# Lines of the device programs: GB/s coded and its spread.
+# For lines of the device programs: GB/s coded, and the spread.
 def line_name: .name // .row;
 def line_spread:
   if .GBps_min then [.GBps, .GBps_min, .GBps_max]
@@ -23,17 +23,17 @@ def six:
   if type != "number" or . == 0 or (. == floor and fabs < 1e15) then .
   else . as $v | pow(10; 5 - ($v | fabs | log10 | floor)) as $s | ($v * $s | round) / $s end;
 
-# One data set of gnuplot's, to be named after `index`. An empty one would give its name to the next.
+# One data set for gnuplot, to be selected by `index` NAME. An empty one would lend its name to the next.
 def block($name; rows): [rows] as $rows | "# \($name)",
   (if $rows == [] then [range(12) | "NaN"] else $rows[] end | map(. // "" | six | tostring) | join("\t")), "", "";
 
 # bytes as people write them
 def size: if . % 1048576 == 0 then "\(. / 1048576) MiB" elif . % 1024 == 0 then "\(. / 1024) KiB" else "\(.) B" end;
 
-# The published figure of that id, and its label.
+# The published figure with that id, and its label.
 def published($all; $id): $all.points[] | select(.id == $id);
 
-# Numbers for people: three figures.
+# Numbers for people: three significant figures.
 def digits($n):
   if . == null then "-"
   elif . == 0 then "0"
@@ -51,7 +51,7 @@ def percent: "\(. * 100 | digits(3)) %";
 def row(cells): "| " + ([cells] | join(" | ")) + " |";
 def heading(cells): row(cells), ("|" + ([cells] | map("---") | join("|")) + "|");
 
-# RS on one core, two runs of a row, and other libraries beside the later one.
+# RS on one core: two runs of a row, and other libraries in the later run.
 def rs_cell($run; $operation; $k; $m; $bytes; $row): [$run | cases | select(.operation == $operation and .threads == 1 and .n == $k and .m == $m
     and .k == $bytes and .row == $row and .variant == "cauchy")][0] | data_rate;
 def rs_asked($run; $k; $m; $bytes): [$run.groups[] | select(.cases | any(.operation == "encode" and .n == $k and .m == $m and .k == $bytes)) | .ratios[]
@@ -74,7 +74,7 @@ def crs_asked($name): [.ratios[] | select(.name == $name)][0] | spread | with_sp
 def crs_title: sub("1024 KiB"; "1 MiB") | sub(" shards, CRS"; "");
 def crs_by_jerasure: crs_asked("encode, each at its best packet size: weft / jerasure");
 def crs_recovery: crs_asked("recover, plan cached / encode");
-# By machine code, beside the same run's programs or blocks.
+# By machine code, and by the same run's programs or blocks.
 def crs_compiled_heading: heading("", "encode", "by not compiled", "by Jerasure", "recover, plan cached", "by not compiled", "recover / encode");
 def crs_compiled($row; $before): .groups[] | row($before + (.title | crs_title), crs_rate("encode"; $row),
     crs_asked("encode, each at its best packet size: compiled / not"), crs_by_jerasure,

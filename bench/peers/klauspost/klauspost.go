@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // klauspost/reedsolomon for `weft bench storage --klauspost FILE`: one goroutine, Cauchy matrix, as
-// a shared library. Nothing of weft's build touches it; where Go and the module are at hand:
+// a shared library. It is not part of weft's build. Where Go and the module are available:
 //
 //	go mod init peer && go get github.com/klauspost/reedsolomon
 //	go build -buildmode=c-shared -o libweft-klauspost.so

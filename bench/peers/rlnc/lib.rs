@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The C functions that bench/peers/rlnc_peer.h asks of an RLNC library, over a trait that each
+//! The C functions that bench/peers/rlnc_peer.h requires of an RLNC library, over a trait that each
 //! library's file implements. Cargo.toml says how to build it.
 
 #[cfg(all(feature = "rlnc", feature = "rlnc-simdx"))]
@@ -19,19 +19,19 @@ use std::ffi::c_char;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// One segment of `n` blocks of `k` bytes. A packet is `n` coefficients and `k` bytes of payload.
-/// Calls that fail return None; what they make stays in the coder until the next call.
+/// Calls that fail return None; the results stay in the coder until the next call.
 trait Coder: Sized {
-    /// A library that needs a mark of its own at the end writes it into the data as well.
+    /// A library that needs its own mark at the end writes it into the data as well.
     fn new(n: usize, k: usize, data: &mut [u8]) -> Option<Self>;
-    /// How many bytes of the data are not that mark.
+    /// Returns how many bytes of the data are not that mark.
     fn data_bytes(&self) -> usize;
     fn encode(&mut self, m: usize) -> Option<()>;
-    /// Packets that later calls recode and decode.
+    /// Takes packets that later calls recode and decode.
     fn give(&mut self, packets: &[u8]) -> Option<()>;
     fn recode(&mut self, m: usize) -> Option<()>;
-    /// With a decoder made for the call, packet by packet.
+    /// Decodes packet by packet, with a decoder made for the call.
     fn decode(&mut self) -> Option<()>;
-    /// Copies the packets or the data that the last call made; returns how many bytes those are.
+    /// Copies the packets or the data that the last call made; returns their full length in bytes.
     fn take(&self, out: &mut [u8]) -> usize;
 }
 
@@ -64,14 +64,14 @@ pub unsafe extern "C" fn weft_rlnc_peer_new(
 }
 
 /// # Safety
-/// `coder` is of weft_rlnc_peer_new, and is not used again.
+/// `coder` comes from weft_rlnc_peer_new and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_rlnc_peer_free(coder: *mut Library) {
     drop(unsafe { Box::from_raw(coder) });
 }
 
 /// # Safety
-/// `coder` is of weft_rlnc_peer_new; so in the functions below.
+/// `coder` comes from weft_rlnc_peer_new, also in the functions below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_rlnc_peer_encode(coder: *mut Library, m: usize) -> bool {
     unsafe { &mut *coder }.encode(m).is_some()

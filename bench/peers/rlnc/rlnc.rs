@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The crate rlnc. It writes into buffers that the caller keeps; its data ends in a byte that marks
-//! the end, so that a segment of n * k bytes has room for one byte less.
+//! The crate rlnc. It writes into buffers that the caller keeps. Its data ends in a byte that marks
+//! the end, so a segment of n * k bytes has room for one byte less.
 
 use std::ffi::CStr;
 
@@ -19,7 +19,7 @@ pub struct Library {
     recoder: Option<Recoder>,
     rng: SmallRng,
     given: Vec<u8>,
-    made: Vec<u8>, // m packets, or data; grows to what the largest call needs and is kept
+    made: Vec<u8>, // m packets, or data; grows to the largest call's size
     made_bytes: usize,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The crate rlnc-simdx. It allocates each packet that it makes, and takes packets over that it
+//! The crate rlnc-simdx. It allocates each packet that it makes, and takes over packets that it
 //! decodes.
 
 use std::ffi::CStr;
@@ -18,7 +18,7 @@ pub struct Library {
     given: Vec<u8>,
     held: Vec<CodedPacket>, // the same
     packets: Vec<CodedPacket>,
-    blocks: Vec<Vec<u8>>, // decoded; empty where the last call made packets
+    blocks: Vec<Vec<u8>>, // decoded; empty if the last call made packets
 }
 
 impl super::Coder for Library {

@@ -4,8 +4,8 @@
 #ifndef WEFT_TOOLS_BUILD_INFO_H
 #define WEFT_TOOLS_BUILD_INFO_H
 
-// Full commit id, with "-dirty" where the tree had changes; "unknown" outside a checkout. Static
-// strings.
+// Full commit id, with "-dirty" if the tree had changes; "unknown" outside a checkout. Static
+// strings, also below.
 const char *weft_build_commit(void);
 // Compiler and its version, such as "gcc 12.2.0".
 const char *weft_build_compiler(void);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Completes weft's commands, calls, options and some values, as the program itself tells them.
-# tools/install puts it where bash-completion finds it; else: source tools/completion.bash
+# Completes weft's commands, calls, options and some values, using the program's own help.
+# tools/install puts it where bash-completion finds it; otherwise: source tools/completion.bash
 
-# Words that begin the lines of its help: commands, or calls of one.
+# Prints the words that begin the lines of a help text: commands, or calls of a command.
 _weft_words() {
   "$1" help "${@:2}" 2>/dev/null | sed -n 's/^  \([a-z]*\)  *[^ ].*/\1/p' | grep -vx weft
 }
@@ -15,11 +15,11 @@ _weft_options() {
 _weft() {
   local program=$1 current=$2 before=$3 words=() word i
   COMPREPLY=()
-  for ((i = 1; i < COMP_CWORD; i++)); do # the command, and its call
+  for ((i = 1; i < COMP_CWORD; i++)); do # the command and its call
     word=${COMP_WORDS[i]}
     [[ $word == [a-z]* && ${COMP_WORDS[i - 1]} != -* && ${COMP_WORDS[i - 1]} != = ]] && words+=("$word")
   done
-  [ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD - 2]} # bash parts --option=VALUE
+  [ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD - 2]} # bash splits --option=VALUE
   [ "$current" = = ] && before=${COMP_WORDS[COMP_CWORD - 1]} && current=''
   case $before in
     -b | --backend | --rows) word=$("$program" backends 2>/dev/null | awk 'NR > 1 { print $1 }') ;;

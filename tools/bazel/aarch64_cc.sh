@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# aarch64_cc.sh OUT ARGS...: the cross compiler, or how to get it (weft_aarch64_static_test).
+# aarch64_cc.sh OUT ARGS...: runs the cross compiler, or says how to install it (weft_aarch64_static_test).
 out=$1
 shift
 if ! command -v aarch64-linux-gnu-gcc >/dev/null; then

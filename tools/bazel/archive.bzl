@@ -8,7 +8,7 @@ def _weft_archive_impl(ctx):
     for dep in ctx.attr.deps:
         for inputs in dep[CcInfo].linking_context.linker_inputs.to_list():
             for library in inputs.libraries:
-                archive = library.pic_static_library or library.static_library  # shared libraries of others may take it in
+                archive = library.pic_static_library or library.static_library  # PIC, because other shared libraries may include it
                 if archive and archive not in archives:
                     archives.append(archive)
     toolchain = find_cpp_toolchain(ctx)

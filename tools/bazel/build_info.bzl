@@ -11,7 +11,7 @@ def _weft_build_info_impl(ctx):
         substitutions = {"@FLAGS@": " ".join(flags).replace("\\", "\\\\").replace("\"", "\\\"")},
     )
 
-    # The stable status file changes with the commit, and only what is made from it here is made again then.
+    # The stable status file changes with the commit; only this action then runs again.
     ctx.actions.run_shell(
         inputs = [filled, ctx.info_file],
         outputs = [ctx.outputs.out],

@@ -3,7 +3,7 @@
 
 load("@bazel_tools//tools/cpp:unix_cc_configure.bzl", "configure_unix_toolchain")
 
-# Fetched only when a build asks for this toolchain, so a machine without clang is none the worse.
+# Fetched only if a build uses this toolchain, so machines without clang are not affected.
 def _clang_toolchain_impl(ctx):
     clang = None
     for name in ["clang-14", "clang"]:

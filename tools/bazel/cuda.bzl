@@ -4,8 +4,8 @@
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@weft_cuda//:toolkit.bzl", "NVCC", "NVCC_IS_KNOWN")
 
-# Machine code for the two generations that have binary tensor products worth tuning for, and PTX of the older one, from
-# which a driver makes code for every other card.
+# Machine code for the two generations with binary tensor products worth tuning for, and PTX of the older one, from
+# which a driver generates code for all other cards.
 DEFAULT_ARCHS = [
     "sm_80",
     "sm_90a",
@@ -38,7 +38,8 @@ def _cuda_library_impl(ctx):
     args = ctx.actions.args()
     args.add_all(["-c", "-O3", "-std=c++17", "-lineinfo", "--Werror=cross-execution-space-call"])
 
-    # Names in /tmp are made of process numbers, which sandboxes have alike; a file was once gone when it was to be read.
+    # Names in /tmp contain process numbers, which are the same in several sandboxes; a file once vanished before it was
+    # read.
     args.add("--objdir-as-tempdir")
     args.add("-ccbin", cc_toolchain.compiler_executable)
     args.add_all(ctx.attr.archs, map_each = _gencode)
@@ -48,7 +49,7 @@ def _cuda_library_impl(ctx):
     if NVCC_IS_KNOWN:
         args.add("-Werror=all-warnings")
 
-        # A quarter of the size, most of which is line numbers.
+        # Reduces the size, most of which is line numbers, to a quarter.
         args.add("-compress-mode=size")
     args.add_all(context.defines, before_each = "-D")
     args.add_all(context.quote_includes, format_each = "-Xcompiler=-iquote,%s")
@@ -106,7 +107,7 @@ _cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-# What a target says (target_compatible_with) when it makes no sense without CUDA: it is then skipped, not broken.
+# For target_compatible_with of targets that make no sense without CUDA: they are then skipped, not broken.
 NEEDS_CUDA = select({
     "//tools:has_cuda": [],
     "//conditions:default": ["@platforms//:incompatible"],

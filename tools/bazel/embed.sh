@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# embed.sh OUT NAME=FILE...: a C source with `const unsigned char NAME[]`, each file's bytes and a zero.
+# embed.sh OUT NAME=FILE...: writes a C source with `const unsigned char NAME[]`, each with a file's bytes and a zero.
 set -euo pipefail
 out=$1
 shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# embed_scenarios.sh OUT FILE...: the table of sim/scenario/shipped.h.
+# embed_scenarios.sh OUT FILE...: writes the table of sim/scenario/shipped.h.
 set -euo pipefail
 out=$1
 shift

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# qemu_aarch64.sh PROGRAM ARGS...: runs a static 64-bit Arm program, natively where this machine is one.
+# qemu_aarch64.sh PROGRAM ARGS...: runs a static 64-bit Arm program, natively if this machine is one.
 if [ "$(uname -m)" = aarch64 ]; then
   exec "$@"
 fi

@@ -58,15 +58,15 @@ def weft_isa_library(name, copts, srcs, hdrs = [], deps = [], **kwargs):
       **kwargs: further attributes of cc_library.
     """
 
-    # Before gcc 13 the fake stack, on which AddressSanitizer looks for uses after a return, is aligned to 32 bytes, and
-    # vectors of 64 on it crash.
+    # Before gcc 13, AddressSanitizer's fake stack, which it uses to find uses after return, is aligned to 32 bytes, and
+    # vectors of 64 bytes on it crash.
     asan_copts = select({
         "//tools:with_asan": ["--param=asan-use-after-return=0"],
         "//conditions:default": [],
     })
 
-    # Clang's sanitizers take minutes over these long loops, which --config=asan has at guard pages; what is fuzzed is
-    # what lies above them.
+    # Clang's sanitizers take minutes for these long loops, which --config=asan tests at guard pages; fuzzing is for the
+    # code above them.
     fuzz_copts = select({
         "//tools:is_fuzzing": ["-fno-sanitize=address,undefined", "-Wno-pass-failed"],
         "//conditions:default": [],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays a corpus through a fuzz target without libFuzzer, so that it runs as an ordinary test
-// under any compiler and sanitizer. Each file is fed whole and cut short at every length; each
-// input is a heap block of exactly its size, so that ASan sees a read past its end.
+// under any compiler and sanitizer. Each file is fed whole, and truncated to every length. Each
+// input is a heap block of exactly its size, so that ASan detects a read past its end.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// A target may say, once all is replayed, what its corpus should have reached and has not; NULL:
-// nothing. Otherwise a corpus that has become stale would still pass.
+// A target may define this to report, after the replay, what its corpus should have reached but did
+// not; NULL: nothing. Otherwise a stale corpus would still pass.
 __attribute__((weak)) const char *weft_fuzz_missing(void);
 
-// Long files are cut at only this many lengths, evenly spread.
+// Long files are truncated to only this many lengths, evenly spread.
 enum { MAX_CUTS = 4096 };
 
 static int feed(const uint8_t *data, size_t size) {
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   for (int i = 1; i < argc; i++) {
-    // Named before it is fed, so that a crash names its input.
+    // Print the name first, so that a crash shows its input.
     printf("%s\n", argv[i]);
     fflush(stdout);
     if (replay(argv[i]) != 0) {

@@ -41,8 +41,8 @@ weft_status weft_sim_crowd_init(weft_sim_crowd *crowd, const int64_t *arrive_us,
 void weft_sim_crowd_clear(weft_sim_crowd *crowd);
 
 // Draws a peer that has arrived by now. All peers present are equally likely, but the result may
-// have left already. Until somebody leaves, this is any of the arrivals. WEFT_SIM_NOBODY_CAME:
-// there is nobody to draw from.
+// have left already. Until the first peer leaves, any arrival may be drawn. WEFT_SIM_NOBODY_CAME:
+// there is no peer to draw.
 uint32_t weft_sim_crowd_draw(const weft_sim_crowd *crowd, int64_t now_us, weft_sim_rng *rng);
 
 #endif

@@ -69,8 +69,8 @@ typedef struct weft_sim_serving {
 
 // serve_lane.c
 void weft_sim_fill_segment(const weft_sim_serving *s, uint64_t segment, uint8_t *out);
-// Adds a segment. It is due one lag later, for all clients that are there then, and for each client
-// not before one lag after it came, whether the client ever begins it or not.
+// Adds a segment. It is due one lag later for every client that has come by now; a client's first
+// segment is due one lag after the client came. Either counts, whether or not it is ever begun.
 weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us);
 weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us);
 // Starts what is pending if the lane is idle.

@@ -104,7 +104,7 @@ static void set_engine(weft_sim_share *share) {
   share->source = share->engine;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
-  if (o->topology == WEFT_SIM_BOOTSTRAP) // like a node: others call it, and it calls nobody
+  if (o->topology == WEFT_SIM_BOOTSTRAP) // like a node: it accepts calls and makes none
     share->source.neighbours_target = 0;
 }
 
@@ -352,7 +352,7 @@ static bool keep_on(void *user, int64_t now_us) {
   return !hooks->keep_on || hooks->keep_on(hooks->user, now_us);
 }
 
-// Extends every lane's seconds before the lanes get there: nobody knows in advance when bulk ends.
+// Extends every lane's seconds before the lanes get there: the end of bulk is not known in advance.
 static weft_status make_seconds(weft_sim_swarm *swarm, int64_t until_us) {
   const size_t needed = (size_t)(until_us / 1000000) + 1;
   if (needed <= swarm->second_count)

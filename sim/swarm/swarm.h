@@ -108,7 +108,7 @@ typedef struct weft_sim_totals {
   uint64_t events;  // handled by engines: bursts, control messages, timers, arrivals and departures
   uint64_t packets; // coded packets that arrived
   uint64_t messages;             // that entered the network
-  uint64_t viewers, online_most; // audience: all who came; the most at one time
+  uint64_t viewers, online_most; // audience: all that came; the most at one time
   uint64_t handshake_bytes, source_handshake_bytes;
   // The part of what engines sent that met a full uplink queue and never left. Header bytes include
   // everything below the datagrams (IP, UDP, seal), control bytes do not.

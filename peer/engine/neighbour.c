@@ -411,8 +411,17 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
 
 // --- Statistics
 
+// By what it has, as for weft_engine_finished: who waits for nothing more says nothing more, so
+// what the application there has yet to take might never be told, nor a farewell that was lost.
 bool weft_neighbour_had_all(const weft_engine *e, const weft_neighbour *n) {
-  return n->finished || (n->mapped && e->end_known && n->first >= weft_window_total(e));
+  if (n->finished || !n->mapped || !e->end_known)
+    return n->finished;
+  for (uint64_t s = n->first; s < weft_window_total(e); s++) {
+    const weft_policy_want *want = weft_neighbour_want(e, n, s);
+    if (!want || want->rank < weft_window_blocks(e, s))
+      return false;
+  }
+  return true;
 }
 
 weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,

@@ -107,8 +107,15 @@ static void say_map(scene *s, bool end_known, uint64_t first, uint16_t rank) {
   EXPECT_OK(scene_say(s, 0, out, bytes));
 }
 
+static bool had_all_of_it(const scene *s) {
+  weft_neighbour_statistics x;
+  EXPECT_OK(weft_engine_get_neighbour(s->engine, 0, &x));
+  return x.had_all;
+}
+
 // Before it knows the end it takes the last segment for a whole one, of which three packets are not
-// all: they may be anybody's junk.
+// all: they may be anybody's junk. Who is waited for no more has all of it: both sides may have
+// said their last word.
 START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
   for (int knows = 0; knows < 2; knows++) {
     static const uint8_t data[N * K];
@@ -120,8 +127,9 @@ START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
     say_map(&s, knows, 0, 3);
     say_map(&s, true, 1, knows ? 3 : 0);
     EXPECT(weft_engine_finished(s.engine) == (knows == 1));
+    EXPECT(had_all_of_it(&s) == (knows == 1));
     say_map(&s, true, 2, 0);
-    EXPECT(weft_engine_finished(s.engine));
+    EXPECT(weft_engine_finished(s.engine) && had_all_of_it(&s));
     scene_free(&s);
   }
 }

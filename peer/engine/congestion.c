@@ -96,7 +96,7 @@ static bool lossy(const weft_engine *e, weft_neighbour *n, uint32_t sent, uint32
   const int64_t part = l->queueing_us > TARGET_US / 8 ? LOSSES_QUEUED_OF : LOSSES_OF;
   const int64_t lost = newly_lost(l, (int32_t)(sent - came), most);
   const int64_t excess = l->excess + part * lost - (int64_t)sent;
-  const bool counts = (uint32_t)now_us - l->cut_us > n->round_trip_us;
+  const bool counts = (uint32_t)now_us - l->cut_us > (uint32_t)n->round_trip_us;
   const bool much = counts && excess >= LOSSES_OF * most;
   l->excess = (int16_t)(counts && !much && excess > 0 ? excess : 0);
   return much;

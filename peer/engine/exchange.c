@@ -194,9 +194,46 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 // next from each other sooner or later, and who begins when all others are far ahead from nobody.
 static bool gives_in_turn(const weft_engine *e) { return weft_loads(e) && weft_is_paced(e); }
 
-size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
+// --- Whose places are whose
+//
+// Whoever likes has any number of identities, and may say of himself and of others whatever makes
+// somebody part with a neighbour. So nobody gives way to one whose address has as many places here,
+// or whose network has more, unless he shares it.
+
+// Places of the address or the network; none of one that stands for itself.
+static size_t places_of(const weft_engine *e, uint16_t number, bool network) {
+  size_t count = 0;
+  for (size_t i = 0; number && i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    const uint16_t own = network ? n->origin.network : n->origin.address;
+    count += own == number && n->state != WEFT_NEIGHBOUR_FREE && n->state != WEFT_NEIGHBOUR_LOST;
+  }
+  return count;
+}
+
+bool weft_exchange_gives_way(const weft_engine *e, const weft_neighbour *n) {
+  const weft_origin *own = &n->origin, *to = &e->sought_by;
+  if (to->address == 0 || own->address == to->address)
+    return true;
+  const size_t address = own->address ? places_of(e, own->address, false) : 1;
+  const size_t network = own->network ? places_of(e, own->network, true) : 1;
+  return address > places_of(e, to->address, false) && network >= places_of(e, to->network, true);
+}
+
+static void seek(weft_engine *e, weft_origin newcomer) {
+  const size_t has = places_of(e, newcomer.address, false);
+  const size_t least = places_of(e, e->sought_by.address, false);
+  if (e->sought == 0 || has < least ||
+      (has == least &&
+       places_of(e, newcomer.network, true) <= places_of(e, e->sought_by.network, true)))
+    e->sought_by = newcomer;
   if (e->sought < e->options->neighbours_max)
     e->sought++;
+}
+
+size_t weft_engine_refusal(weft_engine *e, const weft_origin *newcomer,
+                           uint8_t out[WEFT_DATAGRAM_MAX]) {
+  seek(e, newcomer ? *newcomer : (weft_origin){0});
   if ((!e->self.source || gives_in_turn(e)) && e->room_us < e->exchange_us &&
       e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = e->room_us;
@@ -252,7 +289,7 @@ static size_t richest(const weft_engine *e) {
     if (!e->policy_view[i].known || n->leaving)
       continue;
     least = suppliers < least ? suppliers : least;
-    if (n->is_source || suppliers <= most)
+    if (n->is_source || suppliers <= most || !weft_exchange_gives_way(e, n))
       continue;
     most = suppliers;
     best = i;
@@ -267,7 +304,7 @@ static size_t best_served(const weft_engine *e, int64_t now_us) {
     const weft_neighbour *n = &e->neighbours[i];
     size_t count = 0;
     if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped || n->leaving ||
-        now_us - n->added_us < STAY_US)
+        now_us - n->added_us < STAY_US || !weft_exchange_gives_way(e, n))
       continue;
     for (size_t other = 0; other < e->used; other++)
       count += other != i && !e->neighbours[other].leaving &&
@@ -290,8 +327,11 @@ static void make_room(weft_engine *e, int64_t now_us) {
     return;
   e->room_us = now_us + (in_turn ? TURN_US : WEFT_TIMER(e, exchange_us, 5000000) / 5);
   const size_t index = in_turn ? best_served(e, now_us) : richest(e);
-  if (index != SIZE_MAX)
-    part_with(e, index);
+  if (index == SIZE_MAX)
+    return;
+  part_with(e, index);
+  if (e->sought_by.address) // whoever comes first has that place: who still seeks one says so again
+    e->sought = 0;
 }
 
 // Whether it got on since the last look; on demand all that the window takes may be here.

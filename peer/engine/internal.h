@@ -303,6 +303,8 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
+// Whether the neighbour's place may go to whoever seeks one.
+bool weft_exchange_gives_way(const weft_engine *engine, const weft_neighbour *neighbour);
 weft_candidate *weft_candidate_at(const weft_engine *engine,
                                   const weft_peer_address *address); // NULL: unknown
 void weft_candidate_forget(weft_engine *engine, size_t at);

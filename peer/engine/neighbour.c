@@ -37,6 +37,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
                         .round_trip_us = ROUND_TRIP_GUESS_US};
   if (options) {
     n->address = options->address;
+    n->origin = options->origin;
     n->is_source = options->is_source;
     n->dialled = options->dialled;
   }
@@ -62,7 +63,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
     start(e, i, options, now_us);
     e->degree++;
     e->farewell = e->leaving; // it may lack what is here: nobody is finished before it is
-    e->used = e->used > i ? e->used : i + 1;
+    e->used = e->used > i ? e->used : (uint32_t)i + 1;
     e->due[i] = 0;
     weft_neighbour_due(e, i, WEFT_DUE_HELLO);
     weft_neighbour_timer(e, i);
@@ -212,9 +213,10 @@ static int64_t doubt_deadline(const weft_engine *e, const weft_neighbour *n) {
 }
 
 // How long one that may be gone keeps its place: less where the living want it.
-static int64_t silent(const weft_engine *e) {
+static int64_t silent(const weft_engine *e, const weft_neighbour *n) {
   const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
-  const bool sought = e->sought && e->degree >= e->options->neighbours_max;
+  const bool sought =
+      e->sought && e->degree >= e->options->neighbours_max && weft_exchange_gives_way(e, n);
   return sought && silent_us > 2 * PROBE_US ? 2 * PROBE_US : silent_us;
 }
 
@@ -231,7 +233,7 @@ bool weft_neighbour_gone(weft_engine *e, size_t index, int64_t now_us) {
     e->exchange_us = e->exchange_us != WEFT_ENGINE_NEVER ? now_us : e->exchange_us;
     e->ask_idle = false;
   }
-  return n->doubtful && now_us >= n->unanswered_us + silent(e);
+  return n->doubtful && now_us >= n->unanswered_us + silent(e, n);
 }
 
 bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
@@ -269,7 +271,7 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     if (!n->doubtful)
       at = earlier(at, doubt_deadline(e, n));
     else
-      at = earlier(at, earlier(n->unanswered_us + silent(e), n->hello_us + PROBE_US));
+      at = earlier(at, earlier(n->unanswered_us + silent(e, n), n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;
     if (n->state == WEFT_NEIGHBOUR_GREETING)
@@ -357,7 +359,7 @@ void weft_neighbour_echoed(weft_neighbour *n, const weft_stamps *stamps, int64_t
   const int64_t measured = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
   if (measured > 30000000) // a clock that jumped, or a liar
     return;
-  const int64_t sample = measured < ROUND_TRIP_MOST_US ? measured : ROUND_TRIP_MOST_US;
+  const int32_t sample = measured < ROUND_TRIP_MOST_US ? (int32_t)measured : ROUND_TRIP_MOST_US;
   // Up at once, down slowly: forgetting too early what is on its way costs packets sent twice.
   n->round_trip_us =
       n->timed && sample < n->round_trip_us ? (7 * n->round_trip_us + sample) / 8 : sample;

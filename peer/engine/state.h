@@ -176,7 +176,8 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   int64_t unanswered_us; // the first that called for a word since, NEVER: nothing did; in doubt:
                          // since when
   int64_t gave_us;       // its last coded packet
-  int64_t round_trip_us; // smoothed
+  int32_t round_trip_us; // smoothed
+  weft_origin origin;
   int64_t spoke_us, stamp_us;
   uint32_t stamp; // what to echo, which came at stamp_us
   // share.c: packets that may be sent to it, and that it was lately sent on request
@@ -314,9 +315,10 @@ struct weft_engine {
   uint32_t degree;                    // neighbours that are neither FREE nor LOST
   uint32_t doubtful;                  // of these, those that may be gone
   int64_t suppliers_us;               // when these and `helpers` were counted
-  size_t used;                        // one more than the last number ever used
+  uint32_t used;                      // one more than the last number ever used
   uint32_t due_count, lost_count, owed_count;
   uint32_t ask_count;         // requests of ours that are not answered, at all neighbours
+  weft_origin sought_by;      // of those who sought places here one whose address has fewest
   weft_candidate *candidates; // (addresses_max)
   uint32_t candidate_count;
   uint32_t dial;           // neighbours to be had

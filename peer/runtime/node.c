@@ -41,6 +41,7 @@ static weft_status start(weft_node *node, int64_t now_us, int *error) {
   randombytes_buf(key, sizeof key);
   weft_rng_chacha_init(&node->chance, key);
   sodium_memzero(key, sizeof key);
+  randombytes_buf(node->origin_key, sizeof node->origin_key);
   WEFT_TRY(weft_session_allocate(node->ctx, o->links_max, sizeof *node->links, &node->links));
   WEFT_TRY(
       weft_session_allocate(node->ctx, o->neighbours_max, sizeof *node->link_of, &node->link_of));

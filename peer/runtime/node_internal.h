@@ -3,6 +3,8 @@
 #ifndef WEFT_PEER_NODE_INTERNAL_H
 #define WEFT_PEER_NODE_INTERNAL_H
 
+#include <sodium.h>
+
 #include "peer/runtime/codec_gather.h"
 #include "peer/runtime/describe.h"
 #include "peer/runtime/udp.h"
@@ -75,6 +77,7 @@ struct weft_node {
   weft_engine_options engine_options;
   weft_stream stream;
   weft_rng_chacha chance; // of the engine and of choices here
+  uint8_t origin_key[crypto_shorthash_KEYBYTES];
   weft_codec_rlnc rlnc;
   weft_gatherer *gatherer; // NULL: each segment is decoded by itself
   weft_codec codec;
@@ -161,6 +164,8 @@ void weft_node_make_link_room(weft_node *node, const uint8_t public_key[32],
                               const weft_address *newcomer);
 // The same of a neighbour. False: the newcomer is no better.
 bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer);
+// What the engine takes for where somebody comes from.
+weft_origin weft_node_origin(const weft_node *node, const weft_address *address);
 // At a tracker: of those that have the stream (0: any), but who asks, some at random. How many.
 size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
                          weft_address out[WEFT_LIST_MAX]);

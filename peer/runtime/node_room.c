@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "peer/runtime/node_internal.h"
 
 static bool counts(const node_link *l, bool neighbours) {
@@ -172,6 +173,20 @@ bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer
   weft_node_refuse(node, link);
   end(node, link);
   return true;
+}
+
+// Under a key, so that nobody can choose his address to have the number of another's.
+static uint16_t number_of(const weft_node *node, const uint8_t *ip, size_t bytes) {
+  uint8_t hash[crypto_shorthash_BYTES];
+  (void)crypto_shorthash(hash, ip, bytes, node->origin_key);
+  const unsigned number = (unsigned)hash[0] << 8 | hash[1];
+  return number ? (uint16_t)number : 1;
+}
+
+weft_origin weft_node_origin(const weft_node *node, const weft_address *address) {
+  const size_t v4 = weft_address_is_v4(address) ? WEFT_V4_PREFIX_BYTES : 0;
+  return (weft_origin){.address = number_of(node, address->ip, v4 ? v4 + 4 : 8),
+                       .network = number_of(node, address->ip, v4 ? v4 + 3 : 6)};
 }
 
 // --- Whom a tracker tells of

@@ -152,7 +152,8 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
 
 void weft_node_refuse(weft_node *node, size_t link) {
   uint8_t message[WEFT_DATAGRAM_MAX];
-  weft_node_say(node, link, message, weft_engine_refusal(node->engine, message));
+  const weft_origin origin = weft_node_origin(node, &node->links[link].address);
+  weft_node_say(node, link, message, weft_engine_refusal(node->engine, &origin, message));
   node->links[link].next_us = node->now_us + NODE_REFUSE_US;
 }
 
@@ -160,6 +161,7 @@ static void add_neighbour(weft_node *node, size_t link, bool initiated) {
   node_link *l = &node->links[link];
   const weft_neighbour_options options = {
       .address = weft_node_opaque(weft_node_callable(l)),
+      .origin = weft_node_origin(node, &l->address),
       .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
       .dialled = initiated};
   weft_engine *e = node->engine;

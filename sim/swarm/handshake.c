@@ -114,7 +114,7 @@ int64_t weft_sim_dial_time(const weft_sim_peer *peer) {
 
 static weft_status refuse(weft_sim_share *share, weft_sim_peer *p, uint32_t other, int64_t now_us) {
   uint8_t text[WEFT_DATAGRAM_MAX];
-  const size_t bytes = weft_engine_refusal(p->engine, text);
+  const size_t bytes = weft_engine_refusal(p->engine, NULL, text);
   return weft_sim_send_plain(share, p, other, WEFT_SIM_REFUSE, text, bytes,
                              wire_bytes(share, WEFT_SIM_REFUSE) + bytes, now_us);
 }

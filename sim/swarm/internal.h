@@ -82,7 +82,7 @@ typedef struct weft_sim_peer {
   uint32_t id;
   uint32_t sequence;
   uint8_t state, class_index;
-  bool free_rider, polluter, nat, bad, sampled, open; // open: not used
+  bool free_rider, polluter, nat, bad, sampled;
   weft_sim_rng engine_rng, link_rng;
   weft_sim_link up, down;
   uint64_t hash;

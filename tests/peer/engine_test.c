@@ -427,7 +427,7 @@ static void expect_parting(const uint16_t suppliers[NEIGHBOURS_OTHER], bool refu
   fill(&f, suppliers, number);
   weft_engine *engine = f.engine[1];
   uint8_t refusal[WEFT_DATAGRAM_MAX];
-  EXPECT(!refused || weft_engine_refusal(engine, refusal) > 0);
+  EXPECT(!refused || weft_engine_refusal(engine, NULL, refusal) > 0);
   EXPECT(parted(engine, 1) == (wanted == SIZE_MAX ? SIZE_MAX : number[wanted]));
   weft_event event;
   while (weft_engine_event(engine, &event))
@@ -460,7 +460,7 @@ START_TEST(a_full_engine_gives_up_who_may_be_gone_first) {
   for (int64_t refusals = 0; refusals < 2; refusals++) {
     uint8_t refusal[WEFT_DATAGRAM_MAX];
     EXPECT(lost == SIZE_MAX);
-    EXPECT(refusals == 0 || weft_engine_refusal(engine, refusal) > 0);
+    EXPECT(refusals == 0 || weft_engine_refusal(engine, NULL, refusal) > 0);
     EXPECT(parted(engine, LATER_US + (1 + refusals) * 900000) == SIZE_MAX);
     while (weft_engine_event(engine, &event))
       if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {

@@ -75,7 +75,7 @@ END_TEST
 static bool tells(swarm *s, const weft_peer_address *address) {
   uint8_t refusal[WEFT_DATAGRAM_MAX];
   weft_message m;
-  const size_t bytes = weft_engine_refusal(s->node[0].engine, refusal);
+  const size_t bytes = weft_engine_refusal(s->node[0].engine, NULL, refusal);
   EXPECT_OK(weft_message_parse(refusal, bytes, 0, 16, 64, &m)); // which names no stream
   const uint8_t *at = m.as.refer.addresses;
   bool told = false;

@@ -166,6 +166,51 @@ START_TEST(who_comes_again_takes_nobody_elses_place) {
 }
 END_TEST
 
+// --- One that says that somebody is in need
+
+static void tells(stranger *x, uint16_t suppliers) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  const weft_map map = {.entry_bytes = 2, .suppliers = suppliers, .stamps = {.stamp = 1}};
+  stranger_greets(x);
+  stranger_says(x, message, weft_map_write(&map, message));
+}
+
+// A viewer whose places are taken parts with one who can spare it for him who has none, but not for
+// another of an address that has one.
+START_TEST(who_has_a_place_is_made_no_room_for) {
+  static const uint8_t host[] = {10, 20, 30, 40, 40, 50};
+  enum { COME = sizeof host, NEEDY = PLACES - 1, AGAIN = PLACES, OTHER };
+  stranger x[COME];
+  weft_ctx *ctx;
+  weft_node *node = NULL;
+  weft_address address;
+  uint8_t blob[BLOB];
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < COME; i++)
+    stranger_at(&x[i], ctx, INADDR_LOOPBACK + host[i], i, blob);
+  for (size_t i = 0; i < COME; i++) {
+    if (i == 0) {
+      node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
+      EXPECT_OK(weft_node_address(node, &address));
+    } else {
+      EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
+    }
+    for (int turns = 0; turns < 200 && !x[i].opens; turns++)
+      turn_for(node, x, i + 1, SECOND / 100);
+    tells(&x[i], i == NEEDY ? 1 : 9);
+    turn_for(node, x, i + 1, i < PLACES ? SECOND / 10 : SECOND);
+    EXPECT(x[i].opens == 1 && x[i].refused == (i >= PLACES));
+    const size_t wanted = i == OTHER ? PLACES - 1 : i < PLACES ? i + 1 : PLACES;
+    EXPECT(open_of(x, PLACES) == wanted && (i < NEEDY || x[NEEDY].open));
+  }
+  weft_node_free(node);
+  for (size_t i = 0; i < COME; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("node_crowds");
   TCase *tc = tcase_create("node_crowds");
@@ -173,6 +218,7 @@ int main(void) {
   tcase_add_test(tc, calls_leave_room_for_ones_own);
   tcase_add_test(tc, a_tracker_tells_of_all_addresses);
   tcase_add_test(tc, who_comes_again_takes_nobody_elses_place);
+  tcase_add_test(tc, who_has_a_place_is_made_no_room_for);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

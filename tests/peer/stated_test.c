@@ -286,7 +286,7 @@ static size_t lost_beside(weft_engine_mode mode, size_t needy) {
     const weft_stamps stamps = {.stamp = 1};
     for (size_t k = 0; i % 20 == 0 && k < MOST; k++)
       (void)supplied(&s, k, 0, k < needy ? 1 : 8, &stamps);
-    (void)weft_engine_refusal(s.engine, refusal);
+    (void)weft_engine_refusal(s.engine, NULL, refusal);
     step(&s);
     add(&s, MOST); // where there is room
   }

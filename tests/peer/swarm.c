@@ -107,16 +107,67 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   return index;
 }
 
+static void part(swarm *s, size_t index, size_t at) {
+  const swarm_link link = s->node[index].links[at];
+  s->node[index].links[at].used = false;
+  s->node[link.node].links[link.neighbour].used = false;
+  (void)weft_engine_remove_neighbour(s->node[index].engine, at);
+  (void)weft_engine_remove_neighbour(s->node[link.node].engine, link.neighbour);
+  s->node[index].deadline_us = s->node[link.node].deadline_us = 0;
+}
+
+static size_t places_of(const swarm *s, size_t index, weft_origin of, bool network) {
+  size_t count = 0;
+  for (size_t i = 0; i < SWARM_LINKS; i++) {
+    const swarm_link *l = &s->node[index].links[i];
+    const weft_origin own = l->used ? s->node[l->node].origin : (weft_origin){0};
+    count += l->used && (network ? own.network == of.network : own.address == of.address);
+  }
+  return count;
+}
+
+// As a node does (peer/runtime/node_room.c): one of an address that has two places more than the
+// newcomer's loses his, or one of such a network whose address has more than the newcomer's.
+static bool make_room(swarm *s, size_t index, size_t newcomer) {
+  const weft_origin own = s->node[newcomer].origin;
+  const size_t address = places_of(s, index, own, false), network = places_of(s, index, own, true);
+  for (size_t i = SWARM_LINKS; own.address && i-- > 0;) {
+    const swarm_link *l = &s->node[index].links[i];
+    if (!l->used)
+      continue;
+    const weft_origin of = s->node[l->node].origin;
+    const size_t places = places_of(s, index, of, false);
+    if (places >= address + 2 ||
+        (places > address && places_of(s, index, of, true) >= network + 2)) {
+      part(s, index, i);
+      return true;
+    }
+  }
+  return false;
+}
+
+static weft_status add_to(swarm *s, size_t index, size_t other,
+                          const weft_neighbour_options *options, size_t *at) {
+  weft_engine *e = s->node[index].engine;
+  const weft_status status = weft_engine_add_neighbour(e, options, s->now_us, at);
+  return status == WEFT_E_STATE && make_room(s, index, other)
+             ? weft_engine_add_neighbour(e, options, s->now_us, at)
+             : status;
+}
+
 void swarm_connect(swarm *s, size_t a, size_t b) {
   size_t at_a, at_b;
-  const weft_neighbour_options to_b = {
-      .address = swarm_address(b), .is_source = b == 0, .dialled = true};
-  const weft_neighbour_options to_a = {.address = swarm_address(a), .is_source = a == 0};
-  if (weft_engine_add_neighbour(s->node[a].engine, &to_b, s->now_us, &at_a) != WEFT_OK)
+  const weft_neighbour_options to_b = {.address = swarm_address(b),
+                                       .origin = s->node[b].origin,
+                                       .is_source = b == 0,
+                                       .dialled = true};
+  const weft_neighbour_options to_a = {
+      .address = swarm_address(a), .origin = s->node[a].origin, .is_source = a == 0};
+  if (add_to(s, a, b, &to_b, &at_a) != WEFT_OK)
     return;
-  if (weft_engine_add_neighbour(s->node[b].engine, &to_a, s->now_us, &at_b) != WEFT_OK) {
+  if (add_to(s, b, a, &to_a, &at_b) != WEFT_OK) {
     uint8_t refusal[WEFT_DATAGRAM_MAX]; // which names others
-    const size_t bytes = weft_engine_refusal(s->node[b].engine, refusal);
+    const size_t bytes = weft_engine_refusal(s->node[b].engine, &s->node[a].origin, refusal);
     s->node[a].links[at_a] = (swarm_link){0};
     EXPECT_OK(weft_engine_input(s->node[a].engine, at_a, refusal, bytes, s->now_us));
     s->node[a].deadline_us = 0;
@@ -164,8 +215,12 @@ static swarm_event *pop(swarm *s) {
 
 // What the node claims instead of what stands in its map (docs/protocol.md); the bytes of it.
 static size_t falsify(const swarm *s, const swarm_node *n, uint8_t *map, size_t bytes) {
-  enum { FIRST = 4, COUNT = 42, BACK = 46 };
+  enum { FIRST = 4, SUPPLIERS = 40, COUNT = 42, BACK = 46 };
   const size_t window = s->options.window, ranks = n->claim ? 2 * window : bytes - WEFT_MAP_BYTES;
+  if (n->suppliers) {
+    map[SUPPLIERS] = 0;
+    map[SUPPLIERS + 1] = n->suppliers;
+  }
   if (n->claim == SWARM_CLAIMS_NOTHING) {
     memset(map + FIRST, 0, 8);
     memset(map + BACK, 0, 2);

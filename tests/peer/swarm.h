@@ -30,11 +30,13 @@ typedef enum swarm_reread { SWARM_READS_BACK, SWARM_CANNOT_READ, SWARM_READS_OTH
 typedef struct swarm_node {
   weft_engine *engine; // NULL: gone
   weft_rng_chacha chacha;
+  weft_origin origin; // to be set before it is connected
   swarm_link links[SWARM_LINKS];
   bool polluter;   // spoils every coded packet that it sends
   bool free_rider; // sends no coded packet
   bool greedy;     // asks all for everything all the time, and says to lack it
   swarm_claim claim;
+  uint8_t suppliers; // its maps tell of so many; 0: of those that it has
   swarm_reread reread;
   size_t loads;  // LOAD events
   bool wrong;    // gave out a byte that never went in

@@ -32,7 +32,7 @@ static unsigned parted(scene *s, const viewer *viewers, int64_t for_us) {
 
 static void refuse(scene *s) {
   uint8_t refusal[WEFT_DATAGRAM_MAX];
-  EXPECT(weft_engine_refusal(s->engine, refusal) > 0);
+  EXPECT(weft_engine_refusal(s->engine, NULL, refusal) > 0);
 }
 
 START_TEST(a_source_on_demand_gives_its_places_in_turn) {

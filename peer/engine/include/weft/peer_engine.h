@@ -57,12 +57,19 @@ void weft_engine_prefetch(const weft_engine *engine, size_t neighbour, uint64_t 
 
 // --- Neighbours
 
+// Where somebody comes from: numbers that the caller gives to addresses and to networks of them, so
+// that one party's many identities do not count for many. 0: one of its own.
+typedef struct weft_origin {
+  uint16_t address, network;
+} weft_origin;
+
 // A neighbour is a number below neighbours_max that the engine hands out, anew when it is free;
 // where it lives is the caller's business.
 typedef struct weft_neighbour_options {
   weft_peer_address address; // length 0: not to be told to others
-  bool is_source;            // the session below has proved it: what it sends needs no checksum
-  bool dialled;              // the session was opened from here
+  weft_origin origin;
+  bool is_source; // the session below has proved it: what it sends needs no checksum
+  bool dialled;   // the session was opened from here
 } weft_neighbour_options;
 
 // options may be NULL. Errors: WEFT_E_STATE when there is no room (see weft_engine_refusal),
@@ -75,8 +82,11 @@ weft_status weft_engine_move_neighbour(weft_engine *engine, size_t neighbour,
                                        const weft_peer_address *address);
 // Forgets a neighbour at once (it went away below the engine). Errors: WEFT_E_STATE (unknown).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
-// What to answer whoever found no room: a message with addresses of others. Returns its bytes.
-size_t weft_engine_refusal(weft_engine *engine, uint8_t out[WEFT_DATAGRAM_MAX]);
+// What to answer whoever found no room: a message with addresses of others. Returns its bytes. Room
+// may be made for him, by one whose address and network have no fewer places for it. NULL: he is of
+// an address and a network of his own.
+size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
+                           uint8_t out[WEFT_DATAGRAM_MAX]);
 
 // Addresses of peers to try, from a tracker or by hand. Known ones and our own are passed over; the
 // oldest make room.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Live inputs that are not as even as a file is: a FIFO that nobody writes yet, one that slows down until a segment takes
-# longer than the lag, and one of which more comes in the lag than 64 segments hold.
+# longer than the lag, one of which more comes in the lag than 64 segments hold, and one whose writer is killed.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
@@ -44,6 +44,28 @@ fast() { pace 250000 80; } # 40 Mbit/s and more: 3 s of it are 300 segments
 watched slow --segment-blocks 8 --lag 2s
 watched fast
 grep -q '^info summary .*skipped=0 passed_over=0' fast-viewer.log || fail 'a fast stream has gaps'
+
+# One that is held open outlives its writer, and goes on with the next.
+mkfifo held.fifo
+head -c 700000 /dev/urandom >held.in
+start held source --input held.fifo --rate 4M --listen 127.0.0.1:0
+port=$(port_of held) || fail 'a source waits for whoever holds its FIFO'
+start held-viewer join --source "127.0.0.1:$port" --output held.out --timeout 3
+viewer=$pid
+until_said held-viewer 'info stream'
+exec 3<>held.fifo
+(
+  head -c 300000 held.in
+  exec sleep 60
+) >held.fifo &
+writer=$!
+until_grown held.out 200000
+kill -KILL "$writer"
+sleep 4 # more than --timeout
+tail -c 400000 held.in >held.fifo
+exec 3>&-
+wait "$viewer" || fail "who watches what a second writer went on with ends with $?"
+cmp held.in held.out || fail 'between two writers bytes were lost'
 
 # A FIFO without a writer keeps nobody from stopping.
 mkfifo none.fifo

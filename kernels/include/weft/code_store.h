@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels that a GPU has had compiled at run time are kept between runs of a program.
+// Where kernels compiled for a GPU at run time are kept between runs of a program.
 #ifndef WEFT_CODE_STORE_H
 #define WEFT_CODE_STORE_H
 
@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-// Both calls may come from several threads. `machine` names device, driver and compiler.
+// Several threads may call both. `machine` names device, driver and compiler.
 typedef struct weft_code_store {
   void *user;
-  // Code saved before for this source, from the allocator; *code NULL when there is none.
+  // Returns the code saved earlier for this source, in memory from the allocator; sets *code to
+  // NULL when there is none.
   weft_status (*load)(void *user, const weft_allocator *allocator, const char *machine,
                       const char *source, void **code, size_t *code_bytes);
   void (*save)(void *user, const char *machine, const char *source, const void *code,

@@ -15,8 +15,8 @@ typedef enum weft_mem {
   WEFT_MEM_DEVICE  // memory of a device
 } weft_mem;
 
-// Host memory comes from here, all but pinned memory and pages of machine code, so that a caller
-// can bound it, count it or make it fail. Both calls may come from several threads at once.
+// All host memory except pinned memory and pages of machine code is allocated here, so that a
+// caller can limit it, count it or make it fail. Several threads may call both at once.
 typedef struct weft_allocator {
   // Returns `bytes` (> 0) bytes aligned to `align` (a power of two, at most 4096), or NULL.
   void *(*alloc)(void *user, size_t bytes, size_t align);

@@ -17,9 +17,9 @@ extern "C" {
 #define WEFT_WIRE_VERSION 1u
 #define WEFT_WIRE_HEADER_BYTES 24u         // before the mode's data
 #define WEFT_WIRE_SESSION_HEADER_BYTES 12u // the same inside a peer session
-// What stands in front of the payload, of any mode with n blocks, is at most this: n coefficients,
-// or up to 10 bytes of seed, which are more where n is small. And room for such a datagram with k
-// bytes.
+// Upper bound, for any mode with n blocks, of what precedes the payload besides the header: n
+// coefficients, or up to 10 bytes of seed and density, which is more where n is small. And room for
+// a whole datagram with a payload of k bytes.
 #define WEFT_PACKET_COEFFICIENT_BYTES(n) ((size_t)(n) < 10 ? (size_t)10 : (size_t)(n))
 #define WEFT_PACKET_ROOM_BYTES(n, k)                                                               \
   (WEFT_WIRE_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n) + (size_t)(k))
@@ -33,9 +33,9 @@ typedef enum weft_packet_mode {
 } weft_packet_mode;
 
 // Which segment a packet belongs to. Packets of another shape or id are foreign. For datagrams on
-// the Internet n = 64, k = 1024 serves live streams: weft_packet_bytes() is 1112 at most then,
-// which passes every path; larger n takes less redundancy for runs of losses and more time to
-// decode.
+// the Internet, n = 64 and k = 1024 suit live streams: weft_packet_bytes() is then at most 1112,
+// which passes every path. A larger n needs less redundancy against bursts of losses and more time
+// to decode.
 typedef struct weft_segment_id {
   uint64_t stream;
   uint64_t segment;
@@ -43,7 +43,7 @@ typedef struct weft_segment_id {
   uint32_t block_bytes; // k, 1..WEFT_MAX_BLOCK_BYTES
 } weft_segment_id;
 
-// A packet as a view: its pointers lead into the caller's bytes.
+// A view of a packet: its pointers refer to the caller's bytes.
 typedef struct weft_packet {
   weft_segment_id id;
   weft_packet_mode mode;
@@ -54,32 +54,33 @@ typedef struct weft_packet {
   const uint8_t *payload;      // block_bytes bytes
 } weft_packet;
 
-// The bytes that a packet of this mode takes on the wire, WEFT_PACKET_ROOM_BYTES at most; 0 if the
-// id or mode is out of range.
+// Bytes of a packet of this mode on the wire, at most WEFT_PACKET_ROOM_BYTES; 0 if the id or mode
+// is out of range.
 size_t weft_packet_bytes(const weft_segment_id *id, weft_packet_mode mode);
 
-// Reads one datagram. Trusts no length in it and reads nothing past `bytes`; `out` then points into
-// `datagram`, and is untouched on error. Errors: WEFT_E_VERSION, WEFT_E_MALFORMED (too short, too
-// long, a field out of range), WEFT_E_ARGUMENT (NULL).
+// Parses one datagram. Trusts no length in it and reads nothing past `bytes`. On success `out`
+// points into `datagram`; on error it is unchanged. Errors: WEFT_E_VERSION, WEFT_E_MALFORMED (too
+// short, too long, a field out of range), WEFT_E_ARGUMENT (NULL).
 weft_status weft_packet_parse(const uint8_t *datagram, size_t bytes, weft_packet *out);
 
-// Writes header, mode data and payload. payload == NULL writes the first two only, for a payload
-// that is coded in place behind them. Coefficients and payload may lie exactly where they go, and
-// overlap the datagram in no other way. *written gets the bytes written.
-// Errors: WEFT_E_ARGUMENT (NULL, or a field out of range), WEFT_E_BUFFER; nothing is written then.
+// Writes header, mode data and payload. With payload == NULL it writes only the first two, for a
+// payload that is coded in place after them. Coefficients and payload may already lie exactly where
+// they are to be written; otherwise they must not overlap the datagram. *written receives the bytes
+// written. Errors: WEFT_E_ARGUMENT (NULL, or a field out of range), WEFT_E_BUFFER; nothing is
+// written then.
 weft_status weft_packet_write(const weft_packet *packet, uint8_t *datagram, size_t capacity,
                               size_t *written);
 
-// The same inside a session of two peers, which have agreed on stream and block_bytes: these stay
-// out of the header, which has 12 bytes then.
+// The same inside a session of two peers. Both know stream and block_bytes, so the header omits
+// them and has 12 bytes.
 size_t weft_packet_session_bytes(const weft_segment_id *id, weft_packet_mode mode);
 weft_status weft_packet_parse_session(const uint8_t *datagram, size_t bytes, uint64_t stream,
                                       uint32_t block_bytes, weft_packet *out);
 weft_status weft_packet_write_session(const weft_packet *packet, uint8_t *datagram, size_t capacity,
                                       size_t *written);
 
-// The n coefficients that a packet stands for, whatever its mode; a SPARSE seed may stand for all
-// zeros, which no decoder gains from. Errors: WEFT_E_ARGUMENT (NULL, or a field out of range).
+// The n coefficients of a packet, whatever its mode. A SPARSE seed may expand to all zeros; such a
+// packet gives no decoder anything. Errors: WEFT_E_ARGUMENT (NULL, or a field out of range).
 weft_status weft_packet_coefficients(const weft_packet *packet, uint8_t *coefficients);
 
 #ifdef __cplusplus

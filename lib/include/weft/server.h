@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A streaming server's coder: segments go in, ready coded datagrams for many clients come out.
+// A streaming server's coder: segments go in, coded datagrams ready for many clients come out.
 //
-// It embeds in a foreign event loop. Nothing here blocks: coding runs on one library thread per
+// It embeds in the caller's event loop. No call blocks: coding runs on one library thread per
 // context (a lane), and a file descriptor becomes readable when packets are ready:
 //
 //   push segments, request packets          weft_server_push, weft_server_request_many
@@ -9,15 +9,16 @@
 //   hand time in                            weft_server_process
 //   take packets, send them, release them   weft_server_take, weft_server_release
 //
-// Requests for one segment are gathered for a bounded time and coded by one product. Each product
-// goes to the lane that is predicted to finish it first, from durations measured on this very
-// server; so a GPU takes large batches, the CPU small ones, and both work when there is work for
-// both. Several GPUs are several contexts.
+// Requests for one segment are gathered for a bounded time and coded in one product. Each product
+// goes to the lane that is predicted to finish it first, from durations measured on this server; so
+// a GPU gets large batches, the CPU small ones, and both work when there is work for both. For
+// several GPUs, pass several contexts.
 //
-// Where more is asked for than lanes make, segments take turns, a product each: who asks for a few
-// packets of one does not wait for all that was asked of another.
+// When more packets are requested than the lanes can make, segments take turns, one product each: a
+// client that requests a few packets of one segment does not wait for everything that was requested
+// of another.
 //
-// Threads: one thread at a time uses a server. Its contexts may serve other handles meanwhile.
+// Threads: one thread at a time may use a server. Its contexts may serve other handles meanwhile.
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H
 
@@ -39,79 +40,81 @@ typedef struct weft_server weft_server;
 typedef struct weft_server_options {
   weft_ctx *const *contexts; // (context_count) one lane each; they must outlive the server
   size_t context_count;      // 1..WEFT_SERVER_MAX_LANES
-  // A monotonic clock in microseconds, called from library threads too. It measures the lanes,
-  // and nothing else: the now_us of calls may come from another one that does not go back.
+  // A monotonic clock in microseconds, also called from library threads. It is used only to measure
+  // the lanes: the now_us of calls may come from another clock that does not go backwards.
   int64_t (*now_us)(void *user);
   void *user;
-  size_t memory_bytes; // budget for segments, copies on devices counted; 0: 1 GiB
-  // Bound of the packets coded or in the making and not yet released; 0: 256 MiB, never below four
-  // of the largest packets of segments pushed so far. A product has at most a quarter of it, and is
-  // begun while three quarters or less are held. A lane on the host keeps the memory of up to eight
-  // released products for the next ones, or of up to 64 that take no more than a quarter of it
-  // together, until memory lacks.
+  size_t memory_bytes; // budget for segments, including their copies on devices; 0: 1 GiB
+  // Bound on the bytes of packets that are coded or in the making and not yet released; 0: 256 MiB.
+  // Never less than four of the largest packets of the segments pushed so far. A product gets at
+  // most a quarter of it, and is begun while three quarters or less are in use. A lane on the host
+  // keeps the memory of up to eight released products for the next ones, or of up to 64 if together
+  // they take no more than a quarter of the bound, until memory is short.
   size_t ready_bytes;
-  // Longest wait of a request for others to share its product, while there is a lane with little to
-  // do; 0: none.
+  // Longest time that a request waits for others to share its product while a lane has little to
+  // do; 0: no wait.
   int64_t gather_us;
-  size_t batch_packets; // most packets in one product; 0: 4096. ready_bytes may bound it further
-  // Most packets that wait, asked for and not begun; 0: 16 Mi. SIZE_MAX: as many as memory has room
-  // for.
+  size_t batch_packets; // most packets in one product; 0: 4096. ready_bytes may lower it
+  // Most packets that may wait: requested and not begun; 0: 16 Mi. SIZE_MAX: limited only by
+  // memory.
   size_t pending_packets;
   uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
-  // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost
-  // while one lane lives; false ends that work with the device's status.
+  // What happens when a lane's device fails. true: its work goes to the other lanes, so that no
+  // packet is lost while one lane works. false: that work ends with the device's status.
   bool fall_over;
   // For simulations, with one context (more are WEFT_E_ARGUMENT) and a clock that stands still
-  // while it codes: the packets of every segment are numbered from 0 and lanes are not measured, so
-  // that runs repeat. Two servers of one stream would send the same packets.
+  // while the server codes: the packets of every segment are numbered from 0 and lanes are not
+  // measured, so that runs are repeatable. Two servers of one stream would send the same packets.
   bool repeatable;
 } weft_server_options;
 
-// Measures each lane once on made-up data, which takes some milliseconds and meanwhile some tens of
-// MiB. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_DESCRIPTOR, WEFT_E_DEVICE*.
+// Measures each lane once on synthetic data, which takes some milliseconds and temporarily some
+// tens of MiB. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_DESCRIPTOR,
+// WEFT_E_DEVICE*.
 weft_status weft_server_new(const weft_server_options *options, weft_server **out);
-// Drops what is pending, waits for what runs; packets taken and not released become invalid.
+// Drops pending requests and waits for running products; packets taken and not yet released become
+// invalid.
 void weft_server_free(weft_server *server); // accepts NULL
 
-// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k).
-// When the budget is exceeded, expired segments go first, then those least recently asked for;
-// those with packets pending or in the making stay. Errors: WEFT_E_NOMEM when that would not make
-// room (nothing is evicted then) or memory cannot be had; WEFT_E_STATE when the segment is there
-// already; WEFT_E_ARGUMENT (NULL, a size out of range, expires_us not after now_us). Nothing was
-// pushed then.
+// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k). When
+// the budget is exceeded, expired segments are evicted first, then the least recently requested
+// ones; segments with packets pending or in the making stay. Errors: WEFT_E_NOMEM when eviction
+// would not make enough room (nothing is evicted then) or memory cannot be allocated; WEFT_E_STATE
+// when the segment is already there; WEFT_E_ARGUMENT (NULL, a size out of range, expires_us not
+// after now_us). After an error nothing was pushed.
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us);
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);
-// Ends a segment before its time. What was asked of it is still made, as when it expires, and until
-// that has begun weft_server_has is true and a push finds it there; requests are refused at once.
-// Errors: WEFT_E_FOREIGN: no such segment; WEFT_E_ARGUMENT (NULL).
+// Ends a segment before its expiry. As on expiry, packets already requested are still made. Until
+// that has begun, weft_server_has returns true and a push finds the segment there; new requests are
+// refused at once. Errors: WEFT_E_FOREIGN: no such segment; WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_drop(weft_server *server, uint64_t stream, uint64_t segment);
 
 typedef struct weft_server_request {
   uint64_t stream;
   uint64_t segment;
-  uint64_t client;  // the caller's own; comes back with each packet
+  uint64_t client;  // chosen by the caller; returned with each packet
   uint32_t packets; // >= 1
 } weft_server_request;
 
-// Asks for coded packets. *accepted gets how many requests were taken, in order: the rest fell to
-// the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed, expired, dropped or
-// evicted); WEFT_E_BUFFER: more than pending_packets would wait, ask again when some have come;
-// WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
+// Requests coded packets. *accepted receives how many requests were accepted, in order; the rest
+// were refused because of the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed,
+// expired, dropped or evicted); WEFT_E_BUFFER: more than pending_packets would wait; request again
+// when some packets have come; WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted);
-// Drops what `client` still waits for, of all segments; nothing is no error. Packets that are ready
-// or in the making come all the same. Looks at every request that waits. Errors: WEFT_E_ARGUMENT
-// (NULL).
+// Drops what `client` still waits for, in all segments; it is no error if there is nothing. Packets
+// that are ready or in the making still come. Takes time in proportion to all waiting requests.
+// Errors: WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_cancel(weft_server *server, uint64_t client);
 
-// Readable while packets wait to be taken. The server's own; do not close.
+// Readable while packets wait to be taken. The descriptor belongs to the server; do not close it.
 int weft_server_fd(const weft_server *server);
-// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass. A time
-// that has passed: at once, as when a segment's requests fill a product.
+// When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. A time
+// in the past means at once, for example when the requests for a segment fill a product.
 int64_t weft_server_deadline(const weft_server *server);
 // Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
-// for the next call. What happens to a product later is told by its packets' status.
+// for the next call. Later failures of a product are reported in the status of its packets.
 weft_status weft_server_process(weft_server *server, int64_t now_us);
 
 typedef struct weft_server_packet {
@@ -124,8 +127,8 @@ typedef struct weft_server_packet {
   void *lease;        // the server's own
 } weft_server_packet;
 
-// Hands out up to `capacity` ready packets; *count gets how many (0 is no error). Their bytes are
-// valid until they are released, which must happen to every one, in any order. Errors:
+// Hands out up to `capacity` ready packets; *count receives how many (0 is no error). Their bytes
+// are valid until they are released; every packet must be released, in any order. Errors:
 // WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
                              size_t *count);
@@ -142,11 +145,11 @@ typedef struct weft_server_lane_stats {
 
 typedef struct weft_server_stats {
   size_t segments;
-  size_t segment_bytes; // held now, copies on devices counted
+  size_t segment_bytes; // held now, including copies on devices
   size_t ready_bytes;   // of packets coded or in the making and not yet released
   size_t pending_packets;
-  uint64_t evicted;     // by the budget
-  uint64_t expired;     // or dropped
+  uint64_t evicted;     // segments, to keep to the budget
+  uint64_t expired;     // segments expired or dropped
   uint64_t fallen_over; // batches that another lane had to make
   size_t lanes;
   weft_server_lane_stats lane[WEFT_SERVER_MAX_LANES];
@@ -154,8 +157,8 @@ typedef struct weft_server_stats {
 
 void weft_server_get_stats(weft_server *server, weft_server_stats *out);
 
-// The lane that would get a product of `packets` packets of this shape now, were all idle: shows
-// where the crossover between CPU and GPU lies. Index into weft_server_options.contexts.
+// The lane that would get a product of `packets` packets of this shape if all lanes were idle:
+// shows where the crossover between CPU and GPU lies. Index into weft_server_options.contexts.
 size_t weft_server_predict_lane(weft_server *server, const weft_segment_id *id, size_t packets);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft: random linear network coding and storage erasure codes over GF(2^8). One include for all of
-// it but the peer (weft/peer_engine.h, weft/peer_session.h) and weft/cuda.h, for programs with CUDA
-// streams of their own.
+// weft: random linear network coding and storage erasure codes over GF(2^8). This header includes
+// everything except the peer (weft/peer_engine.h, weft/peer_session.h) and weft/cuda.h, for
+// programs with CUDA streams of their own.
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 

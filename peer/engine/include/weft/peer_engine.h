@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peer's protocol engine, without input or output: datagrams and the time go in; datagrams,
-// events and the next deadline come out (docs/protocol.md). It reads no clock, and the same calls
-// with the same arguments give the same results, whatever the backend.
+// The peer's protocol engine, without input or output of its own: datagrams and the time go in;
+// datagrams, events and the next deadline come out (docs/protocol.md). It reads no clock, and the
+// same calls with the same arguments give the same results with every backend.
 //
-// Use: after anything went in, take events until there are none, then datagrams until there are
-// none, then sleep until weft_engine_deadline() or the next datagram. One thread at a time. But for
-// the calls that say so, no pointer is NULL: they do not look.
+// Use: after any input, take events until none is left, then datagrams until none is left, then
+// sleep until weft_engine_deadline() or the next datagram. One thread at a time. Pointers must not
+// be NULL unless a call says so; they are not checked.
 //
-// Memory: weft_engine_memory_bytes() says it: a fixed part, made at once, and window *
+// Memory: weft_engine_memory_bytes() for the fixed part, allocated at once, and window *
 // codec->memory_bytes. Nothing grows with the length of the stream or with what neighbours send.
 #ifndef WEFT_PEER_ENGINE_H
 #define WEFT_PEER_ENGINE_H
@@ -32,82 +32,85 @@ extern "C" {
 typedef struct weft_engine weft_engine;
 typedef struct weft_engine_scratch weft_engine_scratch;
 
-// Room for one burst, which engines of one thread with the same options may share: what
-// weft_engine_output gives is then valid until the next call on any of them. Errors:
-// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+// Room for one burst, which engines of one thread with the same options may share: the result of
+// weft_engine_output is then valid until the next call on any of them. Errors: WEFT_E_ARGUMENT,
+// WEFT_E_NOMEM.
 weft_status weft_engine_scratch_new(weft_ctx *ctx, const weft_engine_options *options,
                                     weft_engine_scratch **out);
 void weft_engine_scratch_free(weft_engine_scratch *scratch); // accepts NULL
 
-// Memory comes from the context, in one piece but for scratch and segments. `options` and what it
-// names are not copied: they must outlive the engine and may serve any number of engines; `self` is
-// copied. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+// Memory comes from the context, in one piece except for scratch and segments. `options` and what
+// it points to are not copied: they must outlive the engine, and any number of engines may share
+// them. `self` is copied. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
                             const weft_engine_self *self, weft_engine **out);
 void weft_engine_free(weft_engine *engine); // accepts NULL
-// Of one engine, without scratch and the codec's segments. 0 for options out of range.
+// Memory of one engine, without scratch and the codec's segments. 0 for options out of range.
 size_t weft_engine_memory_bytes(const weft_engine_options *options);
 
-// For callers with so many engines that each is cold when its turn comes: nearly every call reads
-// the first so many bytes at the engine's address, and input from a neighbour (of a segment) what
-// the second one fetches, in two steps that each read what the step before fetched: those first
-// bytes; then, with `near`, what the first call fetched. Hints.
+// Prefetching, for callers with so many engines that each is out of the caches when its turn comes.
+// Nearly every call reads the first weft_engine_hot_bytes() bytes at the engine's address. Input
+// from a neighbour (about a segment) reads what weft_engine_prefetch fetches. Prefetch in steps,
+// since each reads what the previous one fetched: first the hot bytes; then weft_engine_prefetch
+// with near = false; then with near = true. These are only hints.
 size_t weft_engine_hot_bytes(const weft_engine_options *options);
 void weft_engine_prefetch(const weft_engine *engine, size_t neighbour, uint64_t segment, bool near);
 
 // --- Neighbours
 
-// Where somebody comes from: numbers that the caller gives to addresses and to networks of them, so
-// that one party's many identities do not count for many. 0: one of its own.
+// Where a peer comes from: numbers that the caller assigns to addresses and to networks of
+// addresses, so that many identities of one party do not count as many. 0: one of its own.
 typedef struct weft_origin {
   uint16_t address, network;
 } weft_origin;
 
-// A neighbour is a number below neighbours_max that the engine hands out, anew when it is free;
-// where it lives is the caller's business.
+// A neighbour is a number below neighbours_max that the engine assigns, and reuses when it is free.
+// The caller keeps track of the neighbour's address.
 typedef struct weft_neighbour_options {
-  weft_peer_address address; // length 0: not to be told to others
+  weft_peer_address address; // length 0: not to be passed on to others
   weft_origin origin;
-  bool is_source; // the session below has proved it: what it sends needs no checksum
-  bool dialled;   // the session was opened from here
+  bool is_source; // proved by the session below: what it sends needs no checksum
+  bool dialled;   // this side opened the session
 } weft_neighbour_options;
 
 // options may be NULL. Errors: WEFT_E_STATE when there is no room (see weft_engine_refusal),
-// WEFT_E_ARGUMENT (a length of the address that there is not).
+// WEFT_E_ARGUMENT (an invalid address length).
 weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour);
-// It is at another address now: the one before is told to nobody any more, and not called.
-// Errors: WEFT_E_STATE (unknown), WEFT_E_ARGUMENT (a length of the address that there is not).
+// The neighbour has a new address; the old one is no longer passed on, nor called. Errors:
+// WEFT_E_STATE (unknown), WEFT_E_ARGUMENT (an invalid address length).
 weft_status weft_engine_move_neighbour(weft_engine *engine, size_t neighbour,
                                        const weft_peer_address *address);
-// Forgets a neighbour at once (it went away below the engine). Errors: WEFT_E_STATE (unknown).
+// Forgets a neighbour at once (the layer below has lost it). Errors: WEFT_E_STATE (unknown).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
-// What to answer whoever found no room: a message with addresses of others. Returns its bytes. Room
-// may be made for him, by one whose address and network have no fewer places for it. NULL: he is of
-// an address and a network of his own.
+// The reply to a peer for which there is no room: a message with addresses of others. Returns its
+// size in bytes. A neighbour may then make room for the newcomer, unless the newcomer's address or
+// network already has as many places here as the neighbour's (docs/protocol.md). NULL: the newcomer
+// has an address and a network of its own.
 size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
                            uint8_t out[WEFT_DATAGRAM_MAX]);
 
-// Addresses of peers to try, from a tracker or by hand. Known ones and our own are passed over; the
-// oldest make room.
+// Addresses of peers to try, from a tracker or entered by hand. Known addresses and our own are
+// ignored; the oldest make room for new ones.
 void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
-// Whoever is there calls this engine, says somebody who knows both (a tracker; neighbours say so in
-// messages). A DIAL event follows unless he is a neighbour by then, for through a NAT he gets in
-// only if he is called as well. A few wait at once, others are passed over.
+// A third party that knows both sides (a tracker; neighbours send a message instead) reports that
+// the peer at `caller` is calling this engine. A DIAL event follows unless the caller is a
+// neighbour by then: through a NAT it can get in only if this side calls it as well. A few callers
+// wait at a time; others are ignored.
 void weft_engine_call(weft_engine *engine, const weft_peer_address *caller, int64_t now_us);
-// A WEFT_EVENT_DIAL led to nothing.
+// A WEFT_EVENT_DIAL did not lead to a session.
 void weft_engine_dial_failed(weft_engine *engine, const weft_peer_address *address);
 
 // --- Datagrams and the time
 
-// A datagram from a neighbour. WEFT_OK, or WEFT_DEPENDENT for a packet that was of no use. Refused
-// and without effect but for the statistics: WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_FOREIGN,
-// WEFT_E_STATE (neighbour unknown), WEFT_E_ARGUMENT (a number that none can have, no datagram).
+// A datagram from a neighbour. WEFT_OK, or WEFT_DEPENDENT for a packet that was of no use. Refused,
+// changing nothing but the statistics: WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_FOREIGN,
+// WEFT_E_STATE (neighbour unknown), WEFT_E_ARGUMENT (an impossible neighbour number, no datagram).
 // Failures of the machine (WEFT_E_NOMEM, ...) lose the datagram and leave the engine usable.
 weft_status weft_engine_input(weft_engine *engine, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us);
 
-// Lets time pass: timers of greetings, announcements, playback and silent neighbours.
+// Lets time pass: timers for greetings, announcements, playback and silent neighbours.
 void weft_engine_tick(weft_engine *engine, int64_t now_us);
 
 // Datagrams for one neighbour, valid until the next call on the engine.
@@ -116,53 +119,54 @@ typedef struct weft_datagram {
   size_t bytes;
 } weft_datagram;
 
-// Coded packets of one burst have one length, except that a short control message may come last.
+// Coded packets of one burst have the same length, except that a short control message may come
+// last.
 typedef struct weft_burst {
   size_t neighbour;
   size_t count;
   const weft_datagram *datagrams; // (count)
-  // A codec with tokens: the coded packets, which have no datagrams then; token_count 0: none.
+  // With tokens (weft_codec): the coded packets, which then have no datagrams; token_count 0: none.
   uint64_t segment;
   size_t token_count, token_bytes;
   const void *token;
-  size_t wire_bytes; // of all, tokens as their packets would be; without the layers below
+  size_t wire_bytes; // of all, tokens counted as their packets; without the layers below
 } weft_burst;
 
 // The next burst to send now. WEFT_PENDING: none before the deadline or the next input. Errors:
-// WEFT_E_ARGUMENT (the policy chose what it was not shown), what the codec says; the engine stays
+// WEFT_E_ARGUMENT (the policy's choice is outside its view), errors of the codec; the engine stays
 // usable.
 weft_status weft_engine_output(weft_engine *engine, int64_t now_us, weft_burst *out);
 
-// A burst's token at its neighbour, as weft_engine_input of `count` packets. Losses are the
-// caller's: a codec's token must then be shortened by it. Errors: WEFT_E_ARGUMENT too (a codec
-// without tokens, a length or count that none has).
+// Delivers a burst's token to its receiver, like weft_engine_input for `count` packets. The caller
+// simulates losses, and must then shorten the codec's token accordingly. Errors: WEFT_E_ARGUMENT
+// too (a codec without tokens, an impossible length or count).
 weft_status weft_engine_input_token(weft_engine *engine, size_t neighbour, uint64_t segment,
                                     size_t count, const void *token, size_t bytes, int64_t now_us);
 
-// When tick and output want to be called again; WEFT_ENGINE_NEVER: only after an input.
+// When tick and output are to be called next; WEFT_ENGINE_NEVER: only after an input.
 int64_t weft_engine_deadline(const weft_engine *engine);
 
-// Says goodbye to every neighbour: output gives the messages, then nothing more.
+// Leaves all neighbours: output gives the farewell messages, then nothing more.
 void weft_engine_leave(weft_engine *engine);
 
 // --- Events
 
 typedef enum weft_event_kind {
-  WEFT_EVENT_DECODED,        // segment is complete and, where there is trust, verified
+  WEFT_EVENT_DECODED,        // segment is complete and, with a trust table, verified
   WEFT_EVENT_NEIGHBOUR_OPEN, // neighbour answered
   WEFT_EVENT_NEIGHBOUR_LOST, // neighbour is gone, for `reason`; its number is free
   WEFT_EVENT_PLAY,           // paced modes: segment is due now and can be read
   WEFT_EVENT_SKIP,           // live: segment was not complete in time and will not be played
   WEFT_EVENT_STALL,          // VoD: playback waits for segment
-  WEFT_EVENT_RESUME,         // VoD: playback goes on with segment
-  WEFT_EVENT_LOAD,           // one that loads or rereads: give segment with weft_engine_load
+  WEFT_EVENT_RESUME,         // VoD: playback resumes with segment
+  WEFT_EVENT_LOAD,           // if the engine loads or rereads: pass segment to weft_engine_load
   WEFT_EVENT_DIAL,           // open a session to `address`, then weft_engine_add_neighbour
-  WEFT_EVENT_LONELY          // too few addresses are known: ask a tracker, weft_engine_add_address
+  WEFT_EVENT_LONELY          // too few known addresses: ask a tracker, weft_engine_add_address
 } weft_event_kind;
 
 typedef enum weft_lost_reason {
-  WEFT_LOST_LEFT,     // it said so
-  WEFT_LOST_SILENT,   // for too long
+  WEFT_LOST_LEFT,     // it said goodbye
+  WEFT_LOST_SILENT,   // it was silent for too long
   WEFT_LOST_FULL,     // it had no room for us
   WEFT_LOST_REPLACED, // it was of little use
   WEFT_LOST_BANNED    // it sent what the source never made: refuse its identity from now on
@@ -174,7 +178,7 @@ typedef struct weft_event {
   size_t neighbour;
   weft_lost_reason reason;
   weft_peer_address address; // DIAL, NEIGHBOUR_LOST
-  bool had_all;              // NEIGHBOUR_LOST: as weft_neighbour_statistics has it
+  bool had_all;              // NEIGHBOUR_LOST: as in weft_neighbour_statistics
   bool calls_back;           // DIAL: the other side calls as well (weft_engine_call)
 } weft_event;
 
@@ -182,56 +186,58 @@ bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more
 
 // --- The source's side
 
-// Whether the window has room for another segment. VoD and live: always, the oldest is dropped, and
-// whoever puts keeps the stream's pace (a VoD stream that can be had anywhere: `stream_bytes`).
+// Whether the window has room for another segment. VoD and live: always; the oldest segment is
+// dropped, and the caller keeps the pace of the stream (for a VoD stream available in full from the
+// start, see `stream_bytes`).
 bool weft_engine_source_ready(const weft_engine *engine);
-// The next segment, n * k bytes; the last may have fewer and then ends the stream. Copied. at_us:
-// when its first byte is to be played, relative to any origin, never falling; 0 where the rate
-// tells (live: of an input that never pauses). Errors: WEFT_E_STATE (no source, no room, or ended),
-// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+// Appends the next segment, n * k bytes; the last may be shorter and then ends the stream. Copied.
+// at_us: when its first byte is to be played, relative to any origin, never decreasing; 0 where the
+// rate determines it (live: only for an input that never pauses). Errors: WEFT_E_STATE (not a
+// source, no room, or ended), WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
                                    int64_t at_us, int64_t now_us);
-// Ends a stream whose last segment was full, or that has none. Bulk: where nobody is there, what
-// there is waits for the first to come. Errors: WEFT_E_STATE (no source, or
-// ended).
+// Ends a stream whose last segment was full, or that is empty. Bulk: if no peer is there, the data
+// in the window waits for the first to come. Errors: WEFT_E_STATE (not a source, or ended).
 weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
 
 // --- A source that loads, a receiver that rereads
 
-// What a LOAD event asked for, in its true length; copied. A source (self.stream_bytes) signs it;
-// the event is repeated, 0.1 s later, when the answer was an error. A receiver (self.rereads) looks
-// whether it is what the source signed; where that fails, or data is NULL, because it cannot be
-// given any more, nothing is asked for from then on. Errors: WEFT_E_STATE (neither),
-// WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_KEY; receiver: WEFT_E_FOREIGN (it is something else).
+// Passes what a LOAD event asked for, in its true length; copied. A source (self.stream_bytes)
+// signs it; if this call returns an error, the event is repeated 0.1 s later. A receiver
+// (self.rereads) checks that it is what the source signed. If it is not, or data is NULL because
+// the application can no longer provide it, the receiver asks for no more from then on. Errors:
+// WEFT_E_STATE (neither of the two), WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_KEY; receiver:
+// WEFT_E_FOREIGN (other data).
 weft_status weft_engine_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
                              size_t bytes, int64_t now_us);
 
 // --- The receiver's side
 
-// True length of the next segment in order, if it can be read now: WEFT_PENDING while it cannot. In
-// paced modes a segment can be read from the time it is due; in live mode the next in order is the
-// next that is not skipped. Errors: WEFT_E_STATE (of a source).
+// The true length of the next segment in order, if it can be read now; WEFT_PENDING while it
+// cannot. In paced modes a segment can be read from its playback deadline on; in live mode the next
+// segment in order is the next one not skipped. Errors: WEFT_E_STATE (on a source).
 weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes);
-// Copies bytes of that segment. As weft_engine_readable while there is none. Errors:
-// WEFT_E_ARGUMENT (past its length), WEFT_E_NOMEM.
+// Copies bytes of that segment. Without a readable segment it returns the same as
+// weft_engine_readable. Errors: WEFT_E_ARGUMENT (past its length), WEFT_E_NOMEM.
 weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out);
-// Done with that segment; it stays for neighbours that lack it, then makes room where that is
-// needed. As weft_engine_readable while there is none.
+// Releases that segment; it is kept for neighbours that lack it, and dropped when its room is
+// needed. Without a readable segment it returns the same as weft_engine_readable.
 weft_status weft_engine_release(weft_engine *engine);
-// Goes on with `segment`, before or behind. Not live. Errors: WEFT_E_STATE, WEFT_E_ARGUMENT (past
-// the known end).
+// Continues with `segment`, in either direction. Not live. Errors: WEFT_E_STATE, WEFT_E_ARGUMENT
+// (past the known end).
 weft_status weft_engine_seek(weft_engine *engine, uint64_t segment, int64_t now_us);
-// The stream's end is known and everything before it was released.
+// The stream's end is known and everything before it has been released.
 bool weft_engine_done(const weft_engine *engine);
-// Done, and so is every neighbour: nothing more will be sent unless somebody asks.
+// Done, and so is every neighbour: nothing more is sent unless a peer asks.
 bool weft_engine_finished(const weft_engine *engine);
-// A finished fetch (bulk) has told its neighbours so, once: tells those again who have not said the
-// same, as the word may be lost. False: there is none, or it is not finished.
+// A finished fetch (bulk) has told its neighbours so once, but that message may be lost. This call
+// repeats it to the neighbours that have not reported the same of themselves. False: there are
+// none, or the fetch is not finished.
 bool weft_engine_farewell_again(weft_engine *engine);
 
-// When segment is to be played, in the caller's time. WEFT_PENDING while playback has no schedule.
+// When segment is to be played, on the caller's clock. WEFT_PENDING while playback has no schedule.
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
-// Segments that are complete and still to be played, from the next one on. Bulk: 0.
+// Number of complete segments still to be played, from the next one on. Bulk: 0.
 size_t weft_engine_buffered(const weft_engine *engine);
 
 // --- Statistics

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the engine's chance comes from: a table, so that a run can be repeated, and a seeded
-// generator for it (ChaCha20 keystream): the same key gives the same bytes everywhere.
+// The engine's source of randomness: a table, so that a run can be repeated, and a seeded generator
+// for it (ChaCha20 keystream). The same key gives the same bytes on every machine.
 #ifndef WEFT_PEER_RNG_H
 #define WEFT_PEER_RNG_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a stream belongs to: the table through which the engine signs and checks what only the source
-// may say (manifests, checksums), with libsodium's Ed25519, or with nothing, for simulations that
-// count bytes and checks and spend no time on them.
+// The source's signature: the table through which the engine signs and verifies what only the
+// source may state (manifests, checksums). It uses libsodium's Ed25519, or nothing, for simulations
+// that count bytes and checks and spend no time on them.
 #ifndef WEFT_PEER_TRUST_H
 #define WEFT_PEER_TRUST_H
 
@@ -20,7 +20,7 @@ extern "C" {
 // May serve any number of engines of one thread.
 typedef struct weft_trust {
   void *user;
-  // Of the source alone; NULL elsewhere. False: the key is missing.
+  // For the source only; NULL elsewhere. Returns false if the key is missing.
   bool (*sign)(void *user, const uint8_t *text, size_t bytes, uint8_t out[WEFT_SIGNATURE_BYTES]);
   bool (*verify)(void *user, const uint8_t *text, size_t bytes,
                  const uint8_t signature[WEFT_SIGNATURE_BYTES]);
@@ -34,7 +34,7 @@ typedef struct weft_trust_ed25519 {
 
 weft_trust weft_trust_ed25519_table(weft_trust_ed25519 *keys); // `keys` must stay where it is
 
-// Signs with zeros and believes everything: simulations only.
+// Signs with zeros and accepts every signature: for simulations only.
 extern const weft_trust weft_trust_counted;
 
 #ifdef __cplusplus

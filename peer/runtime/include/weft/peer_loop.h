@@ -12,16 +12,16 @@ extern "C" {
 #endif
 
 typedef struct weft_node_loop {
-  // Called when something came or is due, before the node sends: feed or read the engine here.
+  // Called when something has come or is due, before the node sends: feed or read the engine here.
   void (*pump)(void *user, int64_t now_us);
-  // A failure of the machine; the node goes on.
+  // Called for a failure of the machine; the node keeps running.
   void (*failed)(void *user, weft_status status);
   void *user;
 } weft_node_loop;
 
-// The caller attaches it to a context, and destroys it before the node is freed.
+// The caller attaches it to a GMainContext, and must destroy it before the node is freed.
 GSource *weft_node_source_new(weft_node *node, const weft_node_loop *loop);
-// Something changed outside: pump and turn soon. From the loop's own thread.
+// Something changed outside: pump and turn soon. Call it on the loop's own thread.
 void weft_node_source_wake(GSource *source);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest program that codes: 64 blocks are sent as coded packets, one in four is lost, and
-// any 64 independent ones that arrive restore the data. Prints only the outcome. After an error
-// nothing is freed, since the program ends.
+// A minimal coding program: 64 blocks are sent as coded packets, one in four is lost on the way,
+// and any 64 innovative packets that arrive restore the data. Prints only the result. An error ends
+// the program, so nothing is freed then.
 #include <stdio.h>
 #include <string.h>
 
@@ -27,10 +27,10 @@ static weft_status send_and_lose(uint8_t *received, const uint8_t *data, size_t 
     uint8_t datagram[WEFT_PACKET_ROOM_BYTES(BLOCKS, BLOCK_BYTES)];
     size_t length;
     WEFT_TRY(weft_encoder_next(encoder, datagram, sizeof datagram, &length));
-    if (packet % 4 == 3) // the fourth is lost
+    if (packet % 4 == 3) // every fourth packet is lost
       continue;
     const weft_status added = weft_decoder_add_datagram(decoder, datagram, length);
-    if (added != WEFT_DEPENDENT) // that one adds nothing, as a few do
+    if (added != WEFT_DEPENDENT) // a few packets are not innovative
       WEFT_TRY(added);
   }
   WEFT_TRY(weft_decoder_read(decoder, 0, bytes, received));

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins a stream of `weft peer` and writes it to standard output.
+"""Joins a stream of `weft peer`, and writes it to standard output.
 
-    python3 join.py ADDRESS PORT        of the source, as in `weft peer source --listen ADDRESS:PORT`
+    python3 join.py ADDRESS PORT        of its source, started with `weft peer source --listen ADDRESS:PORT`
 
-Uses the peer of own_transport.py, and learns what the stream is from the blob in the source's handshake
-(docs/peer/tracker.md). It has no neighbour but that source, whose identity it does not verify.
+Uses the peer of own_transport.py, which learns the stream's parameters from the blob of the source's handshake
+(docs/peer/tracker.md). It knows no node but that source, and trusts it to be one.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Stream(typing.NamedTuple):
 
 
 class Viewer(own_transport.Peer):
-    """Learns the stream from the first session, and writes what can be read as it arrives."""
+    """Learns the stream from the first session, and writes segments as they become readable."""
 
     loss = 0
 
@@ -63,7 +63,7 @@ class Viewer(own_transport.Peer):
             super().opened(link, now_us)
 
     def learn(self, blob):
-        """Starts the stream that the blob describes, or ends with the reason why not."""
+        """Begins with the stream that the session's blob describes."""
         stream = Stream(*BLOB.unpack(blob)) if len(blob) == BLOB.size else Stream()
         if blob and blob[0] != Stream().version:
             self.end("another version of the peer is at that address: %d" % blob[0])
@@ -73,7 +73,7 @@ class Viewer(own_transport.Peer):
             try:
                 self.start(stream.options())
             except (ValueError, weft.Error) as error:
-                self.end("the stream at that address is of no known kind: %s" % error)
+                self.end("the stream at that address is of an unknown kind: %s" % error)
             self.sessions.set_blob(BLOB.pack(*stream._replace(role=PEER)))
 
     def hear(self, event, now_us):
@@ -97,23 +97,23 @@ class Viewer(own_transport.Peer):
             self.end(None)
 
     def write(self, data):
-        """Writes unbuffered, so that no write is left that could fail when the interpreter exits."""
+        """Writes at once, so that nothing is left to fail when the interpreter ends."""
         left = memoryview(data)
         while left:
             left = left[os.write(self.output, left):]
 
     def end(self, why):
-        """Ends with the reason, of which the first counts; None: the stream is complete."""
+        """The first reason counts; None: the stream is complete."""
         if not self.done.is_set():
             self.ends = why
             self.done.set()
 
 
 async def watch(context, host, port):
-    """Returns why the stream ended early, or None."""
+    """Returns why it ended too early, or None."""
     viewer = Viewer(context)
     found = await viewer.loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    address = min(found, key=lambda one: one[0] != socket.AF_INET)[4]  # IPv4 first, as in `weft peer`
+    address = min(found, key=lambda one: one[0] != socket.AF_INET)[4]  # IPv4 first, like `weft peer`
     local = "::" if ":" in address[0] else "0.0.0.0"
     await viewer.loop.create_datagram_endpoint(lambda: viewer, local_addr=(local, 0))
     viewer.connect(address)
@@ -131,7 +131,7 @@ def main():
     try:
         with weft.Context() as context:
             why = asyncio.run(watch(context, sys.argv[1], int(sys.argv[2])))
-    except (OSError, UnicodeError) as error:  # from resolving the address
+    except (OSError, UnicodeError) as error:  # of the address
         why = "%s: %s" % (sys.argv[1], error)
     if why:
         sys.exit("join: %s" % why)

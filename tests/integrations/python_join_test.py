@@ -154,8 +154,8 @@ class Meeting(unittest.TestCase):
     def test_streams_of_another_kind(self):
         for blob, text in ((self.blob(version=2), "another version.*: 2$"),
                            (self.blob(version=3) + b"more", "another version.*: 3$"),
-                           (self.blob(mode=7), "of no known kind: 7 is not a valid Mode$"),
-                           (self.blob(blocks=0), "of no known kind: WEFT_E_ARGUMENT"),
+                           (self.blob(mode=7), "of an unknown kind: 7 is not a valid Mode$"),
+                           (self.blob(blocks=0), "of an unknown kind: WEFT_E_ARGUMENT"),
                            (self.blob(role=join.JOINING), "no stream at that address$"),
                            (b"", "no stream at that address$")):
             self.assertRegex(self.ends(blob)[0], text)

@@ -17,14 +17,13 @@
 static const char codes[] =
     "\nExit codes: 0 done; 1 damage: found by verify, left by scrub or repair, or too much to "
     "read\n"
-    "through; 2 command line, or a folder that holds shards already; 3 input or output, or shards\n"
+    "the file; 2 command line, or a folder that holds shards already; 3 input, output, or shards\n"
     "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
     "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
-    "A call that is killed leaves what was there before, or has done all it should. Where\n"
-    "bytes are lost, repair makes missing shards anew of what is left, and replaces none. Format:\n"
-    "docs/format.md. Sizes and places are bytes; they take k, M, G (powers of 1000) and Ki, Mi, "
-    "Gi\n"
-    "(of 1024).";
+    "A killed call either leaves the shards as they were or has done all of its work. Where bytes\n"
+    "are lost, repair rebuilds missing shards from what is left, and replaces no existing shard.\n"
+    "Format: docs/format.md. Sizes and offsets are bytes; they accept k, M, G (powers of 1000)\n"
+    "and Ki, Mi, Gi (of 1024).";
 
 // The values of the command line.
 typedef struct store_words {
@@ -145,7 +144,7 @@ static int code_known(const char *code) {
     g_string_append_printf(names, "%s%s", i ? ", " : "", name);
   }
   if (result >= 0)
-    cli_error(title, result, "there is no code '%s'; there are %s", code, names->str);
+    cli_error(title, result, "unknown code '%s'; known codes: %s", code, names->str);
   g_string_free(names, TRUE);
   return result;
 }
@@ -154,7 +153,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
   uint64_t stripe = 0, total = 0;
   cli_input input;
   if (!w->output_dir)
-    return cli_error(title, CLI_USAGE, "--output-dir is needed");
+    return cli_error(title, CLI_USAGE, "--output-dir is required");
   const gint64 most = WEFT_MAX_SHARDS;
   if (w->k < 1 || w->k > most || w->m < 0 || w->m > most - w->k)
     return cli_error(
@@ -163,7 +162,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
         " and %" G_GINT64_FORMAT,
         w->k, w->m);
   if (w->stripe && !cli_parse_quantity(w->stripe, &stripe))
-    return cli_error(title, CLI_USAGE, "--stripe takes a number such as 4Mi, not '%s'", w->stripe);
+    return cli_error(title, CLI_USAGE, "--stripe needs a number such as 4Mi, not '%s'", w->stripe);
   const int code = w->code ? code_known(w->code) : -1;
   if (code >= 0 || !open_input(w->rest[0], &input, &total, out))
     return code;
@@ -176,7 +175,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
   if (out->status == WEFT_OK && out->report.data_bytes < total) // the input shrank meanwhile
     cli_error(title, CLI_OK,
               "%s had %" G_GUINT64_FORMAT " bytes when it was opened, and %" G_GUINT64_FORMAT
-              " when it was read: the shards hold these",
+              " when it was read: the shards hold the latter",
               w->rest[0], total, out->report.data_bytes);
   struct stat about;
   const off_t at = lseek(input.fd, 0, SEEK_CUR);
@@ -184,7 +183,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
       about.st_size > at)
     cli_error(title, CLI_OK,
               "%s grew while it was read: the shards hold the first %" G_GUINT64_FORMAT
-              " bytes from where it was begun",
+              " bytes from the starting position",
               w->rest[0], out->report.data_bytes);
   cli_input_close(&input);
   return -1;
@@ -197,7 +196,7 @@ static int extract(const store_words *w, const weft_store_options *options, stor
                    const char *output, uint64_t offset, uint64_t length) {
   const int to = store_descriptor_of(output);
   if (to == STORE_FOREIGN)
-    return cli_error(title, CLI_USAGE, "%s is a file that another process has open", output);
+    return cli_error(title, CLI_USAGE, "%s is open in another process", output);
   if (to >= 0 && fcntl(to, F_GETFD) < 0) { // before the set's files get that number
     failed(out, WEFT_E_IO, "%s: %s", output, strerror(errno));
     return -1;
@@ -211,16 +210,16 @@ static int extract(const store_words *w, const weft_store_options *options, stor
 
 static int decode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   if (!w->output)
-    return cli_error(title, CLI_USAGE, "--output is needed (- is standard output)");
+    return cli_error(title, CLI_USAGE, "--output is required (- is standard output)");
   return extract(w, options, out, w->output, 0, UINT64_MAX);
 }
 
 static int read_range(const store_words *w, const weft_store_options *options, store_outcome *out) {
   uint64_t offset = 0, length = UINT64_MAX;
   if (w->offset && !quantity(w->offset, &offset))
-    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
+    return cli_error(title, CLI_USAGE, "--offset needs a number of bytes, not '%s'", w->offset);
   if (w->length && !quantity(w->length, &length))
-    return cli_error(title, CLI_USAGE, "--length takes a number of bytes, not '%s'", w->length);
+    return cli_error(title, CLI_USAGE, "--length needs a number of bytes, not '%s'", w->length);
   return extract(w, options, out, w->output ? w->output : "-", offset, length);
 }
 
@@ -248,9 +247,9 @@ static int update(const store_words *w, const weft_store_options *options, store
   uint64_t offset = 0, total = 0;
   cli_input input;
   if (!w->offset)
-    return cli_error(title, CLI_USAGE, "--offset is needed");
+    return cli_error(title, CLI_USAGE, "--offset is required");
   if (!quantity(w->offset, &offset))
-    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
+    return cli_error(title, CLI_USAGE, "--offset needs a number of bytes, not '%s'", w->offset);
   if (!open_input(w->rest[1], &input, &total, out))
     return -1;
   if (open_set(options, w->rest[0], WEFT_STORE_WRITE, out) == WEFT_OK)
@@ -265,15 +264,14 @@ static int info(const store_words *w, const weft_store_options *options, store_o
 }
 
 static const store_call calls[] = {
-    {"encode", "make k + m shards of a file, block device or standard input", "IN", 1, encode},
-    {"decode", "make the file of any k shards", "FOLDER", 1, decode},
-    {"read", "write a range of the file, reading only the stripes it needs", "FOLDER", 1,
+    {"encode", "make k + m shards from a file, block device or standard input", "IN", 1, encode},
+    {"decode", "rebuild the file from any k shards", "FOLDER", 1, decode},
+    {"read", "extract a range of the file, reading only the stripes it needs", "FOLDER", 1,
      read_range},
-    {"info", "tell what the headers say, and which shards are there", "FOLDER", 1, info},
+    {"info", "show what the headers record and which shards are present", "FOLDER", 1, info},
     {"verify", "check every byte of every shard, and change nothing", "FOLDER", 1, verify},
     {"scrub", "check every byte, and rewrite corrupt chunks in place", "FOLDER", 1, scrub},
-    {"repair", "scrub, and make lost, foreign, stale and misplaced shards anew", "FOLDER", 1,
-     repair},
+    {"repair", "scrub, and rebuild lost, foreign, stale and misplaced shards", "FOLDER", 1, repair},
     {"update", "overwrite a range of the file, bringing parity up to date", "FOLDER FILE", 2,
      update},
 };
@@ -302,29 +300,32 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
         "SIZE"}},
       {makes,
        {"output-dir", 'd', 0, G_OPTION_ARG_FILENAME, &w->output_dir,
-        "Where the shards go, needed; made if need be", "FOLDER"}},
+        "Folder for the shards (required; created if missing)", "FOLDER"}},
       {decodes,
        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
-        "Where the bytes go, needed; - is standard output", "OUT"}},
+        "Output file (required); - is standard output", "OUT"}},
       {reads,
        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
-        "Where the bytes go (-, which is standard output)", "OUT"}},
+        "Output file (-, which is standard output)", "OUT"}},
       {reads,
        {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range (0)", "N"}},
       {updates,
-       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range, needed", "N"}},
+       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range (required)",
+        "N"}},
       {reads,
-       {"length", 0, 0, G_OPTION_ARG_STRING, &w->length, "Bytes of it (all that follow)", "N"}},
+       {"length", 0, 0, G_OPTION_ARG_STRING, &w->length,
+        "Length of the range in bytes (to the end of the file)", "N"}},
       {true,
        {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
-        "File whose bytes (16 at least) are the key that makes tampering evident (none)", "FILE"}},
+        "File whose bytes (at least 16) are the key that reveals tampering (none)", "FILE"}},
       {true,
        {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
-        "Backend row that computes (the best one; see weft backends)", "NAME"}},
+        "Backend row to use (the best one; see weft backends)", "NAME"}},
       {true,
        {"threads", 't', 0, G_OPTION_ARG_STRING, &w->threads_text,
-        "Stripes worked on at once, 1..64 (one per processor, 2 at least)", "N"}},
-      {true, {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of text", NULL}},
+        "Stripes processed at once, 1..64 (one per processor, at least 2)", "N"}},
+      {true,
+       {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "Print one JSON object instead of text", NULL}},
       {true, {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes}},
       {true, {0}}};
   G_STATIC_ASSERT(G_N_ELEMENTS(all) <= STORE_OPTIONS);
@@ -345,7 +346,7 @@ static int counts(store_words *w) {
   for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
     if (all[i].text &&
         !g_ascii_string_to_signed(all[i].text, 10, G_MININT64, G_MAXINT64, all[i].out, NULL))
-      return cli_error(title, CLI_USAGE, "%s takes a number, not '%s'", all[i].name, all[i].text);
+      return cli_error(title, CLI_USAGE, "%s needs a number, not '%s'", all[i].name, all[i].text);
   return -1;
 }
 
@@ -357,7 +358,7 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   g_free(about);
   const int given = w->rest ? (int)g_strv_length(w->rest) : 0;
   if (code < 0 && given != call->arguments)
-    code = cli_error(title, CLI_USAGE, "takes %s, not %d argument%s (see weft help %s)",
+    code = cli_error(title, CLI_USAGE, "needs %s, not %d argument%s (see weft help %s)",
                      call->takes, given, given == 1 ? "" : "s", title);
   code = code < 0 ? counts(w) : code;
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
@@ -366,8 +367,8 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   // Reading the key would take the bytes that belong to the file.
   const bool reads = call->run == encode || call->run == update;
   if (code < 0 && reads && w->key && store_same_source(w->key, w->rest[given - 1]))
-    code = cli_error(title, CLI_USAGE, "--key and %s cannot both be standard input, or one pipe",
-                     call->takes);
+    code = cli_error(title, CLI_USAGE,
+                     "--key and %s cannot both be standard input, or the same pipe", call->takes);
   return code;
 }
 
@@ -383,7 +384,8 @@ static bool read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES], store_
   if (error)
     failed(out, WEFT_E_IO, "%s: %s", path, strerror(error));
   else if (bytes < LEAST || bytes == MOST)
-    failed(out, WEFT_E_ARGUMENT, "%s: a key file has at least 16 bytes, less than 1 MiB", path);
+    failed(out, WEFT_E_ARGUMENT, "%s: a key file must have at least 16 bytes and less than 1 MiB",
+           path);
   else
     weft_store_user_key(secret, bytes, key);
   sodium_memzero(secret, MOST);
@@ -456,7 +458,7 @@ static int usage(FILE *to) {
   fputs("usage: weft store CALL [OPTION...] ARGUMENT...\n\n", to);
   for (size_t i = 0; i < G_N_ELEMENTS(calls); i++)
     fprintf(to, "  %-8s%s\n", calls[i].name, calls[i].about);
-  fprintf(to, "\n  weft help store CALL    tells a call's options\n%s\n", codes);
+  fprintf(to, "\n  weft help store CALL    shows a call's options\n%s\n", codes);
   return CLI_USAGE;
 }
 
@@ -499,5 +501,5 @@ int cli_store(int argc, char **argv) {
     g_strfreev(words.rest);
     return code;
   }
-  return cli_error("store", CLI_USAGE, "there is no call '%s' (see weft help store)", argv[1]);
+  return cli_error("store", CLI_USAGE, "unknown call '%s' (see weft help store)", argv[1]);
 }

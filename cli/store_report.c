@@ -24,15 +24,15 @@ void store_report_shards(const store_outcome *outcome) {
   const weft_store_info info = weft_store_get_info(outcome->store);
   if (info.update_pending && strcmp(outcome->call, "verify") == 0)
     fprintf(stderr,
-            "weft store %s: update.journal: the update in it holds, and the shards do not all have "
-            "it yet: scrub or repair carries it out\n",
+            "weft store %s: update.journal: its update is committed, but not all shards have it "
+            "yet: scrub or repair completes it\n",
             outcome->call);
   for (size_t i = 0; i < shard_count(&info); i++) {
     const weft_store_shard *s = &info.shards[i];
-    const char *mended = s->mended ? " (mended)" : "";
+    const char *mended = s->mended ? " (repaired)" : "";
     char part[64] = "";
     if (s->rewritten_chunks && !s->mended)
-      snprintf(part, sizeof part, " (%" PRIu64 " of %" PRIu64 " mended)", s->rewritten_chunks,
+      snprintf(part, sizeof part, " (%" PRIu64 " of %" PRIu64 " repaired)", s->rewritten_chunks,
                s->corrupt_chunks);
     if (s->state != WEFT_SHARD_GOOD)
       fprintf(stderr, "weft store %s: %s%s\n", outcome->call, s->text, mended);
@@ -43,11 +43,11 @@ void store_report_shards(const store_outcome *outcome) {
               outcome->call, i, s->corrupt_chunks,
               !s->unread_chunks                       ? "corrupt"
               : s->unread_chunks == s->corrupt_chunks ? "cannot be read"
-                                                      : "corrupt or not to be read",
+                                                      : "corrupt or unreadable",
               s->first_corrupt, mended, part);
     if (s->write_error)
-      fprintf(stderr, "weft store %s: shard-%03zu.weft: it takes no writes: %s%s\n", outcome->call,
-              i, strerror(s->write_error), mended);
+      fprintf(stderr, "weft store %s: shard-%03zu.weft: it cannot be written: %s%s\n",
+              outcome->call, i, strerror(s->write_error), mended);
   }
 }
 
@@ -67,11 +67,11 @@ void store_report_lost(const store_outcome *outcome) {
     lost_bytes(&info, &r->lost[i], &from, &to);
     fprintf(stderr,
             "weft store %s: bytes %" PRIu64 " to %" PRIu64
-            " of the file are lost, or some of them\n",
+            " of the file are lost, at least in part\n",
             outcome->call, from, to);
   }
   if (r->lost_more)
-    fprintf(stderr, "weft store %s: and others further on\n", outcome->call);
+    fprintf(stderr, "weft store %s: and more after these\n", outcome->call);
 }
 
 static void print_info(const store_outcome *outcome, FILE *to) {
@@ -86,15 +86,15 @@ static void print_info(const store_outcome *outcome, FILE *to) {
   fprintf(to, "stripes     %" PRIu64 " of %zu chunks of %s\n", info.geometry.stripes,
           shard_count(&info), cli_bytes_text(info.header.chunk_bytes, chunk));
   fprintf(to, "tags        %s\n",
-          !info.header.keyed   ? "under a key of the file's own: against bit rot"
-          : info.authenticated ? "under the user's key, which this is"
-                               : "under the user's key, which was not given: headers unchecked");
+          !info.header.keyed   ? "with a key of the file's own: against bit rot"
+          : info.authenticated ? "with the user's key, which this is"
+                               : "with the user's key, which was not given: headers not checked");
   fprintf(to, "generation  %" PRIu64 "%s\n", info.header.generation,
-          info.update_pending ? ", an update of which is still to be carried out"
+          info.update_pending ? "; its update is not yet in all shards"
           : info.update_unknown
               ? "; there is an update.journal: an update may be pending; give the key"
               : "");
-  fprintf(to, "shards      %zu of %zu can be read from, %zu are needed\n", info.usable,
+  fprintf(to, "shards      %zu of %zu are readable, %zu are needed\n", info.usable,
           shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
     if (info.shards[i].state == WEFT_SHARD_GOOD)
@@ -123,7 +123,7 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
           cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
           outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   if (r->mended_shards || r->mended_chunks)
-    fprintf(to, "shards made anew: %" PRIu64 "; chunks of others rewritten: %" PRIu64 "\n",
+    fprintf(to, "shards rebuilt: %" PRIu64 "; chunks rewritten in others: %" PRIu64 "\n",
             r->mended_shards, rewritten_chunks(outcome));
   else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
            strcmp(outcome->call, "repair") == 0)

@@ -16,8 +16,8 @@ static weft_status keep_copies(const weft_store *store, size_t shard) {
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0 && store->files[i].beside == (int)shard)
       return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                             "%s/shard-%03zu.weft.new holds shard %zu, whose own name another has: "
-                             "give it a free one of a higher number",
+                             "%s/shard-%03zu.weft.new holds shard %zu, but another shard has its "
+                             "name: rename it to a free name with a higher number",
                              store->folder, shard, i);
   return WEFT_OK;
 }
@@ -31,7 +31,7 @@ static bool is_folder(weft_store *store, size_t shard, bool fresh) {
       lstat(path, &about) != 0 || !S_ISDIR(about.st_mode))
     return false;
   snprintf(store->shards[shard].text, sizeof store->shards[shard].text,
-           "shard-%03zu.weft%s: it is a folder: repair makes the shard once that is moved away",
+           "shard-%03zu.weft%s: it is a folder: repair can rebuild the shard once it is moved away",
            shard, fresh ? ".new" : "");
   return true;
 }

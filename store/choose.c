@@ -62,17 +62,17 @@ static weft_status no_set(const weft_store_search *s) {
     refused = !refused && !f->fresh && f->error ? f : refused;
   }
   if (other_version && other_version == final) // no damage: a later weft can read them
-    return weft_store_fail(store->report, WEFT_E_VERSION,
-                           "%s: all %zu of its shards are of another format version than %d, the "
-                           "one that this weft reads",
-                           store->folder, final, WEFT_STORE_VERSION);
+    return weft_store_fail(
+        store->report, WEFT_E_VERSION,
+        "%s: all %zu of its shards have a format version other than %d, which this weft reads",
+        store->folder, final, WEFT_STORE_VERSION);
   if (refused && unread == final)
     return weft_store_fail(store->report, WEFT_E_IO,
                            "%s/shard-%03zu.weft: %s; none of the %zu shards there can be read",
                            store->folder, refused->slot, strerror(refused->error), final);
   if (other_version)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: %zu of its %zu shards are of another format version, and none has "
+                           "%s: %zu of its %zu shards have another format version, and none has "
                            "an intact header of version %d",
                            store->folder, other_version, final, WEFT_STORE_VERSION);
   if (refused)
@@ -84,7 +84,7 @@ static weft_status no_set(const weft_store_search *s) {
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: none of its %zu shards has an intact header", store->folder, final);
   return weft_store_fail(store->report, WEFT_E_DAMAGED, "%s: there are no shards here%s",
-                         store->folder, s->count ? " but those of an encode that did not end" : "");
+                         store->folder, s->count ? " except those of an unfinished encode" : "");
 }
 
 weft_status weft_store_choose_set(weft_store_search *s) {
@@ -103,8 +103,8 @@ weft_status weft_store_refuse_later(const weft_store_search *s) {
   for (size_t i = 0; i < s->count; i++)
     if (!s->files[i].fresh && s->files[i].status == WEFT_E_VERSION)
       return weft_store_fail(store->report, WEFT_E_VERSION,
-                             "%s/shard-%03zu.weft is of another format version than %d, the one "
-                             "that this weft writes: nothing is changed beside it",
+                             "%s/shard-%03zu.weft has a format version other than %d, which this "
+                             "weft writes: nothing in its folder is changed",
                              store->folder, s->files[i].slot, WEFT_STORE_VERSION);
   return WEFT_OK;
 }
@@ -113,13 +113,13 @@ weft_status weft_store_check_key(weft_store_search *s) {
   weft_store *store = s->store;
   const uint8_t *key = store->options.key;
   if (!store->header.keyed && key && s->access != WEFT_STORE_LOOK)
-    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded without a key of the user's",
+    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded without a user's key",
                            store->folder);
   if (store->header.keyed && !key) {
     if (s->access == WEFT_STORE_LOOK)
       return WEFT_OK;
-    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded under a key; give it",
-                           store->folder);
+    return weft_store_fail(store->report, WEFT_E_KEY,
+                           "%s was encoded with a key, which must be given", store->folder);
   }
   weft_store_file_key(&store->header, key, store->file_key);
   for (size_t i = 0; i < s->count && !store->authenticated; i++)
@@ -128,7 +128,7 @@ weft_status weft_store_check_key(weft_store_search *s) {
   return store->authenticated
              ? WEFT_OK
              : weft_store_fail(store->report, WEFT_E_KEY,
-                               "%s: this is not the key that its shards were encoded under",
+                               "%s: this is not the key with which its shards were encoded",
                                store->folder);
 }
 
@@ -200,16 +200,16 @@ weft_status weft_store_choose_age(weft_store_search *s) {
     return WEFT_OK;
   if (apart)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: its shards went through updates to generation %" PRIu64
-                           " apart from each other, enough to be read of each: keep those of one, "
-                           "as verify tells with the others moved away",
+                           "%s: its shards received different updates to generation %" PRIu64
+                           ", and more than one set of them can be read: keep one set; verify "
+                           "tests it with the others moved away",
                            store->folder, best.generation);
   if (newest.generation > best.generation)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: %zu of its shards are of generation %" PRIu64
-                           ", too few to be read, and the others of %" PRIu64
-                           ", from before an update (see weft store info): bring back what is "
-                           "missing, or move the newer ones away for the older to count",
+                           "%s: %zu of its shards have generation %" PRIu64
+                           ", too few to be read, and the others %" PRIu64
+                           ", from before an update (see weft store info): bring back the missing "
+                           "shards, or move the newer ones away to use the older",
                            store->folder, shards_of_age(s, newest), newest.generation,
                            best.generation);
   return WEFT_OK;
@@ -230,24 +230,25 @@ weft_shard_state weft_store_why_not(const weft_store *store, const weft_store_fo
   sodium_bin2hex(ours, sizeof ours, store->header.id, sizeof store->header.id);
   if (!same_set(&f->header, &store->header)) {
     if (strcmp(id, ours) == 0)
-      snprintf(text, bytes, "its header is of this file, but not as others have it");
+      snprintf(text, bytes, "its header is of this file, but differs from the others");
     else
       snprintf(text, bytes, "it belongs to another file (%s, not %s)", id, ours);
     return WEFT_SHARD_FOREIGN;
   }
   if (!belongs(store, f)) {
-    snprintf(text, bytes, "its header was not made under this key");
+    snprintf(text, bytes, "its header was not made with this key");
     return WEFT_SHARD_FORGED;
   }
   const uint64_t ours_now = store->header.generation;
   const age a = age_of(store, &f->header);
   if (same_age(a, (age){ours_now, store->header.update}))
     return WEFT_SHARD_GOOD;
-  const char *how = store->journal_unread     ? "which of them a pending update makes of one age, "
-                                                "the key would tell"
-                    : a.generation < ours_now ? "an update went past it"
-                    : a.generation > ours_now ? "they are from before an update"
-                                              : "it went through another update than they";
+  const char *how =
+      store->journal_unread
+          ? "the key is needed to tell which of them a pending update brings to the same generation"
+      : a.generation < ours_now ? "it missed an update"
+      : a.generation > ours_now ? "they are from before an update"
+                                : "it received a different update";
   snprintf(text, bytes, "it is of generation %" PRIu64 ", the others of %" PRIu64 ": %s",
            a.generation, ours_now, how);
   return a.generation > ours_now ? WEFT_SHARD_NEWER : WEFT_SHARD_STALE;

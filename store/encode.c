@@ -119,7 +119,7 @@ static weft_status clear_folder(weft_store *store) {
     // A link counts, wherever it leads: the disk behind it may be absent.
     if (lstat(path, &about) == 0)
       return weft_store_fail(store->report, WEFT_E_STATE,
-                             "%s is there: encode takes a folder without shards", path);
+                             "%s exists: encode needs a folder without shards", path);
     if (errno != ENOENT)
       return weft_store_fail_io(store->report, path, errno);
   }
@@ -191,11 +191,11 @@ static const char *why_no_code(weft_status made) {
   switch (made) {
   case WEFT_E_ARGUMENT:
     return "it has no such setting (CRS: w and packet, both, as in cauchy_good:w=4:packet=512) or "
-           "does not come in these sizes (CRS: w = 2..8, k + m at most 2^w; raid6: m = 2)";
+           "does not support these sizes (CRS: w = 2..8, k + m at most 2^w; raid6: m = 2)";
   case WEFT_E_SINGULAR:
-    return "some k of these shards would not give back the others";
+    return "some k of these shards would not rebuild the others";
   case WEFT_E_UNSUPPORTED:
-    return "whether any k of these shards give back the others cannot be settled in reasonable "
+    return "whether any k of these shards rebuild the others cannot be determined in reasonable "
            "time";
   default:
     return weft_status_text(made);

@@ -92,20 +92,20 @@ static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) 
   const char *end = memchr(h->code, 0, sizeof h->code);
   const size_t code = end ? (size_t)(end - h->code) : sizeof h->code;
   if (weft_get_number(in + AT_HEADER_BYTES, 2) != WEFT_STORE_HEADER_BYTES)
-    return "a header of another size";
+    return "a header of the wrong size";
   if (h->k < 1 || (size_t)h->k + h->m > WEFT_STORE_MAX_SHARDS || h->shard >= h->k + h->m)
-    return "numbers of shards that cannot be";
+    return "impossible numbers of shards";
   if (in[AT_KEYED] > 1 || in[AT_KEYED + 1] || !all_zero(in + AT_RESERVED, AT_AUTH - AT_RESERVED))
     return "flags that version 1 does not have";
   if (h->chunk_bytes < 1 || h->chunk_bytes > WEFT_STORE_MAX_CHUNK_BYTES ||
       h->length > WEFT_STORE_MAX_LENGTH || h->generation < 1 ||
       h->generation > WEFT_STORE_MAX_GENERATION)
-    return "sizes that cannot be";
+    return "impossible sizes";
   if (h->keyed && !all_zero(h->key, sizeof h->key))
-    return "a key of its own beside the user's";
+    return "a key of its own besides the user's";
   if (code == 0 || code == sizeof h->code || !printable(h->code, code) ||
       !all_zero((const uint8_t *)h->code + code, sizeof h->code - code))
-    return "a code name that is none";
+    return "an invalid code name";
   return NULL;
 }
 
@@ -113,7 +113,7 @@ weft_status weft_store_header_read(const uint8_t in[WEFT_STORE_HEADER_BYTES],
                                    weft_store_header *out, const char **why) {
   uint8_t digest[WEFT_STORE_HEADER_BYTES - AT_DIGEST];
   if (memcmp(in, shard_magic, sizeof shard_magic) != 0) {
-    *why = "it does not begin as a shard does";
+    *why = "it does not begin like a shard";
     return WEFT_E_MALFORMED;
   }
   (void)crypto_generichash(digest, sizeof digest, in, AT_DIGEST, NULL, 0);
@@ -122,7 +122,7 @@ weft_status weft_store_header_read(const uint8_t in[WEFT_STORE_HEADER_BYTES],
     return WEFT_E_MALFORMED;
   }
   if (weft_get_number(in + AT_VERSION, 2) != WEFT_STORE_VERSION) {
-    *why = "it is of another format version";
+    *why = "it has another format version";
     return WEFT_E_VERSION;
   }
   *out = (weft_store_header){.k = (uint16_t)weft_get_number(in + AT_K, 2),

@@ -15,11 +15,11 @@
 static weft_status bad_journal(weft_store *store, bool fresh, const char *what) {
   if (fresh)
     return weft_store_fail(store->report, WEFT_E_IO,
-                           "%s/update.journal.new %s as it is read back: nothing was changed",
+                           "%s/update.journal.new %s when read back: nothing was changed",
                            store->folder, what);
   return weft_store_fail(store->report, WEFT_E_DAMAGED,
                          "%s/update.journal %s: the update it holds may be half done. Without that "
-                         "file the shards are taken as they are",
+                         "file the shards are used as they are",
                          store->folder, what);
 }
 
@@ -34,8 +34,8 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
   const weft_status status = weft_store_journal_read(head, store->file_key, journal);
   if (status == WEFT_E_VERSION) // without it the shards may be half updated
     return weft_store_fail(store->report, status,
-                           "%s/update.journal is of another format version than %d, the one that "
-                           "this weft reads: the weft that wrote it finishes the update",
+                           "%s/update.journal has a format version other than %d, which this weft "
+                           "reads: complete the update with the weft that wrote it",
                            store->folder, WEFT_STORE_VERSION);
   if (status != WEFT_OK)
     return bad_journal(store, fresh, "is corrupt or belongs to other shards");
@@ -44,7 +44,7 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
   if (memcmp(journal->id, store->header.id, sizeof journal->id) != 0)
     return bad_journal(store, fresh, "belongs to other shards");
   if (journal->bytes != size || journal->records > size / least)
-    return bad_journal(store, fresh, "is cut short");
+    return bad_journal(store, fresh, "is truncated");
   return WEFT_OK;
 }
 
@@ -86,7 +86,7 @@ static weft_status read_records(weft_store *store, int fd, bool fresh) {
       return bad_journal(store, fresh, "is out of order");
     at += WEFT_STORE_RECORD_BYTES + weft_store_chunk(g, record.stripe) + WEFT_STORE_TRAILER_BYTES;
   }
-  return at == journal->bytes ? WEFT_OK : bad_journal(store, fresh, "is cut short");
+  return at == journal->bytes ? WEFT_OK : bad_journal(store, fresh, "is truncated");
 }
 
 weft_status weft_store_journal_load(weft_store *store, bool fresh) {
@@ -161,12 +161,11 @@ static weft_status miss(carrying *c, size_t shard, int error) {
   if (!c->patient && left > store->geometry.k)
     return WEFT_OK;
   WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
-  return c->patient
-             ? weft_store_fail_io(store->report, path, error)
-             : weft_store_fail(store->report, WEFT_E_IO,
-                               "%s: %s; an update waits for it, as too few others are there: "
-                               "let it be written to, or move it away and repair",
-                               path, strerror(error));
+  return c->patient ? weft_store_fail_io(store->report, path, error)
+                    : weft_store_fail(store->report, WEFT_E_IO,
+                                      "%s: %s; an update needs it, as too few others are there: "
+                                      "make it writable, or move it away and repair",
+                                      path, strerror(error));
 }
 
 // Copies a chunk as it is in the journal, even if it is corrupt or cannot be read: the old chunk
@@ -237,7 +236,7 @@ static void leave_behind(const carrying *c) {
     *file = (weft_store_file){.fd = -1, .beside = -1, .under = -1};
     store->shards[i].state = WEFT_SHARD_STALE;
     snprintf(store->shards[i].text, sizeof store->shards[i].text,
-             "shard-%03zu.weft: it took no writes, and an update went past it: %s", i,
+             "shard-%03zu.weft: it could not be written and missed an update: %s", i,
              strerror(c->failed[i]));
   }
 }
@@ -259,13 +258,13 @@ weft_status weft_store_journal_fits(weft_store *store) {
   if (store->journal_fd < 0)
     return WEFT_OK;
   char text[64];
-  snprintf(text, sizeof text, "is of generation %" PRIu64 ", which the shards do not have",
+  snprintf(text, sizeof text, "has generation %" PRIu64 ", which the shards do not have",
            store->journal.generation);
   if (store->journal.generation != store->header.generation)
     return bad_journal(store, false, text);
   return store->journal.update == store->header.update
              ? WEFT_OK
-             : bad_journal(store, false, "is of another update than the shards");
+             : bad_journal(store, false, "belongs to another update than the shards");
 }
 
 weft_status weft_store_journal_apply(weft_store *store, bool patient) {
@@ -274,10 +273,10 @@ weft_status weft_store_journal_apply(weft_store *store, bool patient) {
   // Absent shards would become stale, and the old state would be lost with them.
   const size_t usable = weft_store_get_info(store).usable;
   if (usable < store->geometry.k)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s/update.journal waits for shards that are away: %zu can be read, and "
-                           "it takes %zu",
-                           store->folder, usable, store->geometry.k);
+    return weft_store_fail(
+        store->report, WEFT_E_DAMAGED,
+        "%s/update.journal needs shards that are missing: %zu can be read, and %zu are needed",
+        store->folder, usable, store->geometry.k);
   void *buffer;
   WEFT_TRY(weft_alloc(store->options.ctx, WEFT_MEM_HOST,
                       store->geometry.chunk_bytes + WEFT_STORE_TRAILER_BYTES, &buffer));

@@ -135,8 +135,8 @@ static weft_status refused(const weft_store_mending *m) {
                          first, fresh ? ".new" : "",
                          strerror(fresh ? m->spoilt[first] : store->shards[first].write_error),
                          others,
-                         m->care == WEFT_STORE_SCRUB   ? ": repair makes it anew"
-                         : store->shards[first].mended ? "; it was made anew"
+                         m->care == WEFT_STORE_SCRUB   ? ": repair rebuilds it"
+                         : store->shards[first].mended ? "; it was rebuilt"
                                                        : "");
 }
 
@@ -152,21 +152,21 @@ static weft_status verdict(const weft_store_mending *m) {
   if (report->lost_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
                            "stripes lost: %llu, the first is stripe %llu: fewer than %zu of its "
-                           "chunks are sound%s",
+                           "chunks are intact%s",
                            (unsigned long long)report->lost_stripes,
                            (unsigned long long)report->lost[0].first, store->geometry.k,
-                           report->mended_shards ? "; shards made anew lack them too" : "");
+                           report->mended_shards ? "; rebuilt shards lack them too" : "");
   if (report->inconsistent_stripes)
-    return weft_store_fail(report, WEFT_E_DAMAGED,
-                           "%llu stripes have parity that does not belong to their data, the first "
-                           "is stripe %llu",
-                           (unsigned long long)report->inconsistent_stripes,
-                           (unsigned long long)report->first_inconsistent);
+    return weft_store_fail(
+        report, WEFT_E_DAMAGED,
+        "%llu stripes have parity that does not match their data, the first is stripe %llu",
+        (unsigned long long)report->inconsistent_stripes,
+        (unsigned long long)report->first_inconsistent);
   return ill ? weft_store_fail(report, WEFT_E_DAMAGED,
                                "%zu of %zu shards %s damaged, missing or unreadable; the file is "
                                "whole%s",
                                ill, store->geometry.k + store->geometry.m, ill == 1 ? "is" : "are",
-                               m->care == WEFT_STORE_REPAIR ? "" : ", and repair mends that")
+                               m->care == WEFT_STORE_REPAIR ? "" : ", and repair fixes that")
              : WEFT_OK;
 }
 
@@ -280,7 +280,7 @@ static weft_status give_names(weft_store_mending *m) {
     status = weft_store_commit_fresh(m);
   store->ended = status != WEFT_OK && m->committed;
   if (store->ended)
-    (void)weft_store_holds(store->report, status, "what was made anew");
+    (void)weft_store_holds(store->report, status, "the rebuilt data");
   return status;
 }
 

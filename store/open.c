@@ -85,7 +85,7 @@ static void use(weft_store *store, weft_store_found *f) {
   f->fd = -1;
   file->placed = shard == f->slot && f->size == expected;
   if (shard != f->slot) {
-    snprintf(text, sizeof text, "shard %zu lies under the name shard-%03zu.weft%s", shard, f->slot,
+    snprintf(text, sizeof text, "shard %zu has the name shard-%03zu.weft%s", shard, f->slot,
              f->fresh ? ".new" : "");
     tell(store, shard, false, WEFT_SHARD_MISPLACED, text);
   } else if (f->size != expected) {
@@ -130,10 +130,9 @@ static weft_status make_code(weft_store *store) {
       .name = store->header.code, .k = store->header.k, .m = store->header.m};
   const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
   if (made == WEFT_E_ARGUMENT || made == WEFT_E_SINGULAR || made == WEFT_E_UNSUPPORTED)
-    return weft_store_fail(
-        store->report, WEFT_E_DAMAGED,
-        "%s: the headers name a code that there is not: %s with k = %zu, m = %zu", store->folder,
-        options.name, options.k, options.m);
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: the headers name an unknown code: %s with k = %zu, m = %zu",
+                           store->folder, options.name, options.k, options.m);
   if (made != WEFT_OK)
     return weft_store_fail(store->report, made, "%s: code %s (%zu, %zu): %s", store->folder,
                            options.name, options.k, options.m, weft_status_text(made));

@@ -47,7 +47,7 @@ static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane,
   pthread_mutex_lock(&store->lock);
   weft_store_lose(store->report, stripe, stripe);
   (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
-                        "stripe %" PRIu64 ": %zu of its %zu chunks are sound, and it takes %zu",
+                        "stripe %" PRIu64 ": %zu of its %zu chunks are intact, and %zu are needed",
                         stripe, good, store->geometry.k + store->geometry.m, store->geometry.k);
   pthread_mutex_unlock(&store->lock);
   return WEFT_E_DAMAGED;
@@ -58,7 +58,7 @@ static weft_status contradicts(weft_store *store, uint64_t stripe) {
   weft_store_lose(store->report, stripe, stripe);
   (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
                         "stripe %" PRIu64 ": some of its chunks are lost, and parity does not "
-                        "belong to the data, so that they cannot be rebuilt",
+                        "match the data, so that they cannot be rebuilt",
                         stripe);
   pthread_mutex_unlock(&store->lock);
   return WEFT_E_DAMAGED;
@@ -125,7 +125,8 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
   const uint64_t all = store->geometry.length;
   if (offset > all || (length != UINT64_MAX && length > all - offset))
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                           "the range ends past the data, which has %" PRIu64 " bytes", all);
+                           "the range goes past the end of the data, which has %" PRIu64 " bytes",
+                           all);
   if (length == UINT64_MAX)
     length = all - offset;
   if (length == 0)
@@ -306,7 +307,7 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
     return weft_store_fail_io(store->report, path, errno);
   if (is_name_of_set(store, link ? target : path))
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                           "%s: a file of the name %s would be taken for a part of it",
-                           store->folder, path);
+                           "%s: a file named %s would be taken for a part of it", store->folder,
+                           path);
   return decode_anew(store, offset, length, link ? target : path, there ? &about : NULL);
 }

@@ -61,7 +61,7 @@ weft_status weft_store_fail_io(weft_store_report *report, const char *what, int 
 weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what) {
   char text[WEFT_STORE_TEXT_BYTES + 128];
   (void)weft_store_fail(report, status, "%s", weft_status_text(status));
-  snprintf(text, sizeof text, "%s; %s holds all the same, and scrub or repair finishes it",
+  snprintf(text, sizeof text, "%s; %s is committed all the same, and scrub or repair completes it",
            report->error, what);
   put_error(report, text);
   return status;
@@ -135,7 +135,7 @@ weft_status weft_store_begin(weft_store *store) {
   store->report->error[0] = 0; // the previous call's
   if (store->ended)
     return weft_store_fail(store->report, WEFT_E_STATE,
-                           "%s: a call on it failed after its changes held: open it anew",
+                           "%s: a call on it failed after its changes were committed: reopen it",
                            store->folder);
   // A new nonce per call: a failed call may have used the old one for other bytes.
   randombytes_buf(&store->nonce, sizeof store->nonce);

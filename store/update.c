@@ -62,11 +62,13 @@ static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t l
                                  : weft_store_check_stripe(store, u->lane, stripe, &well);
   if (status == WEFT_E_DAMAGED)
     return weft_store_fail(store->report, status,
-                           "stripe %" PRIu64 ": fewer than %zu of its chunks are sound", stripe, k);
+                           "stripe %" PRIu64 ": fewer than %zu of its chunks are intact", stripe,
+                           k);
   if (status == WEFT_OK && !well)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "stripe %" PRIu64 ": some of its chunks are corrupt or of the past, and "
-                           "parity does not belong to the data, so that they cannot be rebuilt",
+                           "stripe %" PRIu64
+                           ": some of its chunks are corrupt or stale, and parity does not match "
+                           "the data, so that they cannot be rebuilt",
                            stripe);
   return status;
 }
@@ -135,7 +137,7 @@ static bool keep_on(void *user) {
 
 static weft_status past_the_end(const weft_store *store) {
   return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                         "the new bytes end past the data, which has %" PRIu64 " bytes",
+                         "the new bytes go past the end of the data, which has %" PRIu64 " bytes",
                          store->geometry.length);
 }
 
@@ -167,7 +169,7 @@ static weft_status read_input(updating *u, uint64_t offset) {
     if (got == 0)
       return check_taken(u);
     if (ended) // the stripe would be in the journal twice, sealed with the same one-time keys
-      return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
+      return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was reached");
     ended = got < room;
     if (got > g->length - offset)
       return past_the_end(store);
@@ -240,7 +242,7 @@ static weft_status check_writable(const weft_store *store) {
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, i, file->fresh, path));
     return weft_store_fail(store->report, WEFT_E_IO,
-                           "%s: %s: nothing was changed; repair makes the shard anew", path,
+                           "%s: %s: nothing was changed; repair rebuilds the shard", path,
                            strerror(file->read_only));
   }
   return WEFT_OK;
@@ -254,7 +256,8 @@ weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uin
   WEFT_TRY(check_writable(store));
   if (offset > g->length)
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                           "offset %" PRIu64 " lies past the data, which has %" PRIu64 " bytes",
+                           "offset %" PRIu64 " is past the end of the data, which has %" PRIu64
+                           " bytes",
                            offset, g->length);
   if (total > g->length - offset) // before a journal of that size is written
     return past_the_end(store);
@@ -262,7 +265,7 @@ weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uin
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
                            g->k);
   if (store->header.generation >= WEFT_STORE_MAX_GENERATION)
-    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "the shards went through 2^62 updates");
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "the shards have received 2^62 updates");
   WEFT_TRY(weft_store_lanes_new(store, 1, &u.lane));
   void *fresh = NULL, *chunk = NULL;
   weft_status status = weft_alloc(ctx, WEFT_MEM_HOST, g->k * g->chunk_bytes, &fresh);

@@ -110,7 +110,7 @@ expect 0 verify d
 poke d/shard-001.weft 300
 expect 1 verify d
 says "shard-001.weft: 1 of its chunks corrupt, the first in stripe 0" err
-says "1 of 6 shards is damaged, missing or unreadable; the file is whole, and repair mends that\$" err
+says "1 of 6 shards is damaged, missing or unreadable; the file is whole, and repair fixes that\$" err
 expect 0 scrub d
 expect 0 verify d
 rm d/shard-002.weft
@@ -120,14 +120,14 @@ cmp in copy || fail "degraded decode"
 says "shard-002.weft: it is missing" err
 says "shard-003.weft: its header is corrupt" err
 expect 1 scrub d
-says "2 of 6 shards are damaged, missing or unreadable; the file is whole, and repair mends that\$" err
+says "2 of 6 shards are damaged, missing or unreadable; the file is whole, and repair fixes that\$" err
 expect 0 info d --json
 says '"usable_shards":4' out
 says '"state":"missing"' out
 cp d/shard-004.weft four
 : >d/shard-004.weft
 expect 1 decode d --output copy2
-says "stripe [0-9]*: 3 of its 6 chunks are sound, and it takes 4" err
+says "stripe [0-9]*: 3 of its 6 chunks are intact, and 4 are needed" err
 [ ! -e copy2 ] || fail "a decode that failed left a file"
 expect 1 read d --output copy2
 [ ! -e copy2 ] || fail "a read that failed left a file"
@@ -192,7 +192,7 @@ expect 0 decode d --output copy
 cmp changed copy || fail "update"
 expect 0 verify d
 expect 2 update --offset 3000000 d changes
-says "end past the data, which has 3000001 bytes" err
+says "go past the end of the data, which has 3000001 bytes" err
 expect 0 verify d
 
 # --- standard files that are closed: what is printed must not end in a shard, nor be taken for printed
@@ -253,12 +253,12 @@ fi
 expect 0 encode -k 2 -m 1 --key key in --output-dir keyed
 expect 0 decode keyed --key key --output copy
 expect 5 decode keyed --output copy
-says "was encoded under a key; give it" err
+says "was encoded with a key, which must be given" err
 expect 5 decode keyed --key wrong --output copy
 says "this is not the key" err
 expect 5 decode d --key key --output copy
 expect 0 info keyed
-says "headers unchecked" out
+says "headers not checked" out
 "$weft" store decode keyed --key - --output copy <key >/dev/null || fail "a key from standard input"
 cmp in copy || fail "decode by a key from standard input"
 expect 2 encode - --key - --output-dir both
@@ -271,7 +271,7 @@ expect 2
 expect 2 nonsense
 expect 2 encode in
 expect 2 encode in --output-dir d
-says "shard-000.weft is there" err
+says "shard-000.weft exists" err
 expect 2 encode -k 200 -m 100 in --output-dir e
 expect 2 encode --code nonsense in --output-dir e
 expect 2 encode --stripe x in --output-dir e
@@ -288,11 +288,11 @@ expect 4 decode d --output x --backend nonsense
 expect 2 decode d --output x -k 3 # an option of another call
 says "Unknown option -k" err
 expect 2 encode in
-says "--output-dir is needed" err
+says "--output-dir is required" err
 expect 2 encode in in --output-dir e
-says "takes IN, not 2 arguments (" err
+says "needs IN, not 2 arguments (" err
 expect 2 update d --offset 0
-says "takes FOLDER FILE, not 1 argument (" err
+says "needs FOLDER FILE, not 1 argument (" err
 expect 2 encode -k 300 in --output-dir e
 says "not 300 and 4" err
 expect 2 encode --threads 65 in --output-dir e
@@ -302,17 +302,17 @@ says "no such setting" err
 expect 2 encode --code cauchy_good:w=4 in --output-dir e # the packets' size may not be left out
 says "w and packet, both" err
 expect 2 encode in --output-dir ''
-says "--output-dir takes FOLDER, not an empty word" err
+says "--output-dir needs FOLDER, not an empty string" err
 expect 2 decode '' --output x
-says "takes FOLDER, not an empty word" err
+says "needs FOLDER, not an empty string" err
 expect 2 info d --json=false
-says "--json takes no value, not 'false'" err
+says "--json accepts no value, but has 'false'" err
 expect 2 update --offset x d in
 says "not 'x'" err
 expect 2 read d --offset 1.5 # it was rounded, to another byte
 says "not '1.5'" err
 expect 2 update --offset 9007199254740993 d in
-says "offset 9007199254740993 lies past" err
+says "offset 9007199254740993 is past" err
 if [ -w /dev/full ]; then
   expect 3 decode d --output /dev/full
   says "/dev/full: No space left on device" err

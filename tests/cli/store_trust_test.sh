@@ -131,7 +131,7 @@ poke() { printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 poke half/shard-000.weft 300
 for shard in 0 1 2; do poke half/shard-00$shard.weft $((256 + 10032 + 50)); done
 expect 1 scrub half
-says "shard-000.weft: 2 of its chunks corrupt, the first in stripe 0 (1 of 2 mended)" err
+says "shard-000.weft: 2 of its chunks corrupt, the first in stripe 0 (1 of 2 repaired)" err
 says "shard-001.weft: 1 of its chunks corrupt, the first in stripe 1$" err
 poke half/shard-001.weft 300
 expect 1 scrub half --json
@@ -208,7 +208,7 @@ says '"update_pending":null' out
 mkdir linked
 ln -s /nonexistent/disk linked/shard-001.weft
 expect 2 encode -k 2 -m 1 in --output-dir linked
-says "shard-001.weft is there" err
+says "shard-001.weft exists" err
 printf mine >victim
 for there in victim absent; do
   ln -s "$PWD/$there" d/shard-001.weft.new
@@ -249,7 +249,7 @@ assert got["exit_code"] == int(sys.argv[1]), got
 assert sys.argv[2] in got["error"], got' "$code" "$word" 2>err || fail "JSON of weft store $*: $(cat err out)"
 }
 json 3 "absent: No such file" encode absent --output-dir e
-json 2 "is there" encode in --output-dir d
+json 2 "exists: encode needs" encode in --output-dir d
 json 3 "absent: No such file" update d absent --offset 0
 json 3 "absent: No such file" verify d --key absent
 json 3 "absent: No such file" read d --key absent
@@ -269,7 +269,7 @@ done
 for call in verify scrub repair; do
   expect 1 $call d --json
   says '"lost":\[{"first_stripe":1,"last_stripe":2,"offset":30000,"length":60000}\]' out
-  says "bytes 30000 to 89999 of the file are lost, or some of them" err
+  says "bytes 30000 to 89999 of the file are lost, at least in part" err
 done
 expect 0 read d --length 30000 --output part
 cmp part <(head -c 30000 in) || fail "what is left of a set that lost stripes"
@@ -326,7 +326,7 @@ cp -r f untouched
 for call in "verify f" "scrub f" "repair f" "decode f --output later" "read f" "update f --offset 0 in" "info f"; do
   # shellcheck disable=SC2086 # words
   expect 3 $call
-  says "f: all 5 of its shards are of another format version than 1, the one that this weft reads" err
+  says "f: all 5 of its shards have a format version other than 1, which this weft reads" err
 done
 diff -r f untouched || fail "shards of a later format were changed"
 [ ! -e later ] || fail "an output from shards of a later format"
@@ -334,7 +334,7 @@ expect 3 info f --json
 says '"status": *"WEFT_E_VERSION"' out
 printf '\377' | dd of=f/shard-000.weft bs=1 seek=100 conv=notrunc status=none # and one that is corrupt
 expect 1 verify f
-says "f: 4 of its 5 shards are of another format version" err
+says "f: 4 of its 5 shards have another format version" err
 # One such shard: who reads goes on with the others, who writes leaves it alone.
 rm -rf f g
 cp -r kept f
@@ -345,12 +345,12 @@ cp -r f untouched_too
 for call in "scrub f" "repair f" "update f --offset 0 in"; do
   # shellcheck disable=SC2086 # words
   expect 3 $call
-  says "f/shard-001.weft is of another format version than 1, the one that this weft writes" err
+  says "f/shard-001.weft has a format version other than 1, which this weft writes" err
 done
 expect 0 decode f --output copy
 cmp in copy || fail "decode beside a shard of a later format"
 expect 1 verify f
-says "shard-001.weft: it is of another format version" err
+says "shard-001.weft: it has another format version" err
 diff -r f untouched_too || fail "a shard of a later format, or one beside it, was changed"
 # A generation that has no next one.
 rm -rf f
@@ -394,7 +394,7 @@ PYTHON
 for call in "verify f" "repair f" "decode f --output copy"; do
   # shellcheck disable=SC2086 # words
   expect 3 $call
-  says "update.journal is of another format version than 1, the one that this weft reads" err
+  says "update.journal has a format version other than 1, which this weft reads" err
 done
 [ -e f/update.journal ] || fail "a journal of a later version was removed"
 

@@ -120,7 +120,7 @@ class Store(unittest.TestCase):
         data = self.random.randbytes(5000)
         shards.write(self.set, data, "cauchy", 3, 2, 500)
         self.set_header(1, dict(length=4999))
-        self.assertIn("shard-001.weft: its header is of this file, but not as others have it",
+        self.assertIn("shard-001.weft: its header is of this file, but differs from the others",
                       self.weft("verify", self.set, code=1))
         self.assertEqual((shards.Folder(self.set).data(), self.decoded()), (data, data))
 
@@ -128,7 +128,7 @@ class Store(unittest.TestCase):
         shards.write(self.set, self.random.randbytes(5000), "cauchy", 3, 2, 500)
         for shard in range(5):
             self.set_header(shard, dict(version=2))
-        self.assertIn("all 5 of its shards are of another format version", self.weft("verify", self.set, code=3))
+        self.assertIn("all 5 of its shards have a format version", self.weft("verify", self.set, code=3))
 
     def test_key(self):
         key = self.random.randbytes(100)

@@ -148,7 +148,7 @@ START_TEST(failure_at_every_call) {
       break;
     expect(WEFT_E_IO, status, &f);
     ck_assert_msg(strstr(f.report.error, strerror(files_faults.error)), "%s", f.report.error);
-    const bool says_new = strstr(f.report.error, "holds all the same");
+    const bool says_new = strstr(f.report.error, "is committed all the same");
     files_faults = (files_fault){0};
     const bool is_new = settled(&f, (call)_i, patch, n);
     const bool repairs = _i != ENCODE && _i < UPDATE; // the bytes are the same before and after

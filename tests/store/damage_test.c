@@ -117,8 +117,8 @@ START_TEST(wrong_shards) {
   rename(first, spare);
   rename(second, first);
   rename(spare, second);
-  expect_state(&f, 1, WEFT_SHARD_MISPLACED, "shard 1 lies under the name shard-002.weft");
-  expect_state(&f, 2, WEFT_SHARD_MISPLACED, "shard 2 lies under the name shard-001.weft");
+  expect_state(&f, 1, WEFT_SHARD_MISPLACED, "shard 1 has the name shard-002.weft");
+  expect_state(&f, 2, WEFT_SHARD_MISPLACED, "shard 2 has the name shard-001.weft");
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
@@ -217,7 +217,7 @@ START_TEST(forgers_have_no_vote) {
     expect(WEFT_OK, files_encode(&f, "cauchy", K, M, 900), &f);
     forge(&f, 0, M, keyed, "cauchy");
     expect_state(&f, 0, WEFT_SHARD_FOREIGN,
-                 "its header is of this file, but not as others have it");
+                 "its header is of this file, but differs from the others");
     files_expect_data(&f);
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
@@ -234,8 +234,8 @@ START_TEST(a_code_that_there_is_not) {
   expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 900), &f);
   forge(&f, 0, 3, false, "cauchier");
   expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
-  ck_assert_msg(strstr(f.report.error, "a code that there is not: cauchier with k = 2, m = 1"),
-                "%s", f.report.error);
+  ck_assert_msg(strstr(f.report.error, "an unknown code: cauchier with k = 2, m = 1"), "%s",
+                f.report.error);
   files_end(&f);
 }
 END_TEST
@@ -264,7 +264,7 @@ START_TEST(keys) {
   weft_store_header_write(&header, wrong, shard);
   files_put(path, shard, bytes);
   free(shard);
-  expect_state(&f, 2, WEFT_SHARD_FORGED, "was not made under this key");
+  expect_state(&f, 2, WEFT_SHARD_FORGED, "was not made with this key");
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   files_wipe(&f);
   f.options.key = NULL;
@@ -341,7 +341,7 @@ START_TEST(updates) {
   f.data[4000] ^= 1;
   expect(WEFT_OK, files_update(&f, 4000, f.data + 4000, 1), &f);
   rename(spare, files_shard(&f, 1));
-  expect_state(&f, 1, WEFT_SHARD_STALE, "an update went past it");
+  expect_state(&f, 1, WEFT_SHARD_STALE, "it missed an update");
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);

@@ -296,7 +296,7 @@ START_TEST(a_pending_update_leaves_behind_what_takes_no_writes) {
   bad.from = 256;
   bad.write = _i % 3 == 1 ? NULL : "/shard-001.weft";
   expect(WEFT_E_IO, files_update(&f, 100, patch, sizeof patch), &f);
-  expect_says(&f, "holds all the same");
+  expect_says(&f, "is committed all the same");
   memcpy(f.data + 100, patch, sizeof patch);
   snprintf(journal, sizeof journal, "%s/update.journal", f.folder);
   ck_assert_int_eq(access(journal, F_OK), 0);

@@ -100,7 +100,7 @@ START_TEST(one_stripe_is_lost) {
   unlink(files_shard(&f, 2));
   files_flip(files_shard(&f, 0), 256 + stripe * SEALED + 7, 1);
   expect_lost(&f, 1, 1);
-  ck_assert_msg(strstr(f.report.error, "shards made anew lack them too"), "%s", f.report.error);
+  ck_assert_msg(strstr(f.report.error, "rebuilt shards lack them too"), "%s", f.report.error);
   ck_assert_uint_eq(size_of(&f, 2), SHARD);
   // The other stripes stand another loss.
   char spare[400];
@@ -373,7 +373,7 @@ START_TEST(a_header_that_is_not_as_others_have_it) {
   expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, 900), &f);
   change_header(&f, _i);
   expect(WEFT_OK, files_state(&f, 1, &state, text), &f);
-  ck_assert_msg(state == WEFT_SHARD_FOREIGN && strstr(text, "not as others have it"), "%d: %s %s",
+  ck_assert_msg(state == WEFT_SHARD_FOREIGN && strstr(text, "differs from the others"), "%d: %s %s",
                 _i, weft_shard_state_name(state), text);
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);

@@ -94,7 +94,7 @@ START_TEST(rolled_back) {
   expect_state(&f, 0, WEFT_SHARD_STALE);
   for (size_t i = 1; i < 4; i++)
     move_in(&f, i, 1);
-  expect_refused(&f, "of generation 2");
+  expect_refused(&f, "have generation 2");
   move_out(&f, 4, 2);
   move_out(&f, 5, 2);
   files_expect_data(&f); // somebody decided for the old state
@@ -128,7 +128,7 @@ START_TEST(updated_apart) {
   expect(WEFT_OK, update(&f, patch_b), &f);
   move_in(&f, 0, 2);
   move_in(&f, 1, 2);
-  expect_refused(&f, "apart");
+  expect_refused(&f, "different updates");
   move_out(&f, 0, 2);
   move_out(&f, 1, 2);
   expect_patched(&f, patch_b);
@@ -171,7 +171,7 @@ START_TEST(journal_that_came_back) {
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
   expect(WEFT_OK, update(&f, patch_b), &f);
   ck_assert_int_eq(rename(kept, committed), 0);
-  expect_refused(&f, "update.journal is of generation 2");
+  expect_refused(&f, "update.journal has generation 2");
   unlink(committed);
   expect_patched(&f, patch_b);
   // The same generation, and not the same update.
@@ -187,7 +187,7 @@ START_TEST(journal_that_came_back) {
       move_in(&f, shard, 3);
   }
   ck_assert_int_eq(rename(kept, committed), 0);
-  expect_refused(&f, "update.journal is of another update");
+  expect_refused(&f, "update.journal belongs to another update");
   unlink(committed);
   files_expect_data(&f);
   files_end(&f);

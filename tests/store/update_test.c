@@ -61,7 +61,7 @@ START_TEST(input_that_grows) {
   weft_store_io io = files_faulty_io;
   io.read = read_growing;
   reads = 0;
-  expect_refused(&f, &io, patch, PATCH, "the input grew after its end was met");
+  expect_refused(&f, &io, patch, PATCH, "the input grew after its end was reached");
   expect(WEFT_OK, files_update(&f, AT, patch, PATCH), &f);
   memcpy(f.data + AT, patch, PATCH);
   files_expect_data(&f);
@@ -85,7 +85,7 @@ START_TEST(journal_that_cannot_be_carried_out) {
   begin(&f, 41);
   weft_store_io io = files_faulty_io;
   io.pwritev = write_spoilt;
-  expect_refused(&f, &io, patch, PATCH, "update.journal.new is corrupt as it is read back");
+  expect_refused(&f, &io, patch, PATCH, "update.journal.new is corrupt when read back");
   files_end(&f);
 }
 END_TEST
@@ -124,7 +124,7 @@ START_TEST(input_that_is_too_long) {
   io.open = open_and_watch;
   f.options.io = &io;
   expect(WEFT_E_ARGUMENT, files_update(&f, AT, f.data, LENGTH - AT + 1), &f);
-  ck_assert_msg(strstr(f.report.error, "end past the data"), "%s", f.report.error);
+  ck_assert_msg(strstr(f.report.error, "go past the end of the data"), "%s", f.report.error);
   ck_assert(!asked);
   f.options.io = &files_faulty_io;
   expect_untouched(&f);
@@ -192,7 +192,7 @@ START_TEST(retried_with_other_bytes) {
 }
 END_TEST
 
-// Fails once the update holds.
+// Fails once the update is committed.
 static int rename_and_fail(const char *from, const char *to) {
   const int done = rename(from, to);
   files_faults = (files_fault){.fail_at = 1, .error = EIO};
@@ -209,10 +209,10 @@ START_TEST(nothing_after_one_that_holds) {
   f.options.io = &io;
   weft_store *store = open_set(&f);
   expect(WEFT_E_IO, update_open(&f, store, patch), &f);
-  ck_assert_msg(strstr(f.report.error, "the update holds"), "%s", f.report.error);
+  ck_assert_msg(strstr(f.report.error, "the update is committed"), "%s", f.report.error);
   files_faults = (files_fault){0};
   expect(WEFT_E_STATE, update_open(&f, store, other), &f);
-  ck_assert_msg(strstr(f.report.error, "open it anew"), "%s", f.report.error);
+  ck_assert_msg(strstr(f.report.error, "reopen it"), "%s", f.report.error);
   expect(WEFT_E_STATE, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
   expect(WEFT_E_STATE, weft_store_read(store, 0, 1, -1, true), &f);
   expect(WEFT_E_STATE, weft_store_decode(store, 0, 1, "/nonexistent"), &f);

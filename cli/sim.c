@@ -9,19 +9,17 @@
 #define NAME "sim"
 
 static const char summary[] =
-    "SCENARIO is a shipped one (--list) or a file; without it flash-crowd. Runs it in virtual "
-    "time\n"
-    "with the peer's own engine, tells what viewers saw and what the source paid, and writes "
-    "run.json,\n"
-    "summary.csv, peers.csv, series.csv, trace.jsonl and report.html into a folder.";
+    "SCENARIO is a shipped one (--list) or a file; the default is flash-crowd. Runs it in virtual\n"
+    "time with the peer's own engine, reports what viewers saw and what the source sent, and\n"
+    "writes run.json, summary.csv, peers.csv, series.csv, trace.jsonl and report.html into a\n"
+    "folder.";
 
 static const char description[] =
-    "In brackets: what holds where neither the scenario nor a flag says it. Numbers take k, M, G;\n"
-    "times a unit (20 ms, 5 s, 10 min, 2 h, 3 d); shares may be in percent (2 %). The same "
-    "scenario\n"
-    "and seed give the same state hash, whatever the threads (but of a server with coding-rate 0,\n"
-    "which codes as fast as this machine). A sweep can be killed and started again: what is done "
-    "stays.\n"
+    "In brackets: the default where neither the scenario nor a flag sets the key. Numbers accept\n"
+    "k, M, G; times need a unit (20 ms, 5 s, 10 min, 2 h, 3 d); shares may be in percent (2 %).\n"
+    "The same scenario and seed give the same state hash with any number of threads (except for a\n"
+    "server with coding-rate 0, which codes as fast as this machine can). A sweep can be killed\n"
+    "and started again: finished runs are kept.\n"
     "Exit codes: 0 done; 1 some byte came out wrong, or a bulk run made no progress; 2 command "
     "line\n"
     "or scenario; 3 input or output; 4 memory, backend or device; 130 interrupted by Ctrl-C,\n"
@@ -52,21 +50,21 @@ static int parse(int argc, char **argv, words *w) {
        "DIR"},
       {"no-files", 0, 0, G_OPTION_ARG_NONE, &w->no_files, "Write no files", NULL},
       {"sweep", 0, 0, G_OPTION_ARG_STRING_ARRAY, &w->sweeps,
-       "Run for each of these values; may be given again for a grid", "KEY=V,V"},
-      {"seeds", 0, 0, G_OPTION_ARG_INT64, &w->seeds, "Runs of each point, seeds counting up (1)",
-       "N"},
+       "Run once for each of these values; repeat the option for a grid", "KEY=V,V"},
+      {"seeds", 0, 0, G_OPTION_ARG_INT64, &w->seeds,
+       "Runs of each point, with consecutive seeds (1)", "N"},
       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads, "Threads (one per processor)", "N"},
       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
-       "Backend row of real bytes (the best one; see weft backends)", "NAME"},
-      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json,
-       "run.json on standard output instead of the table", NULL},
-      {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot, "A gnuplot script beside the tables", NULL},
-      {"quiet", 'q', 0, G_OPTION_ARG_NONE, &w->quiet, "No table", NULL},
+       "Backend row for real bytes (the best one; see weft backends)", "NAME"},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "Print run.json instead of the table", NULL},
+      {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot,
+       "Also write a gnuplot script that plots the tables", NULL},
+      {"quiet", 'q', 0, G_OPTION_ARG_NONE, &w->quiet, "Print no table", NULL},
       {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL},
       {"show", 0, 0, G_OPTION_ARG_STRING, &w->show,
-       "The file of a shipped scenario, to begin one's own with", "NAME"},
+       "Print the file of a shipped scenario, as a start for your own", "NAME"},
       {"keys", 0, 0, G_OPTION_ARG_NONE, &w->keys,
-       "A file of all keys in their groups, with what each is and what holds otherwise", NULL},
+       "Print a scenario file with all keys in their groups, their meanings and defaults", NULL},
       {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->scenarios, NULL, "[SCENARIO]"}};
   const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
   GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
@@ -109,7 +107,7 @@ static int all_keys(void) {
   weft_sim_parameters defaults;
   const char *group = "";
   weft_sim_defaults(&defaults);
-  puts("# Every key of a scenario, and what holds where it is left out.");
+  puts("# Every key of a scenario, with its default.");
   for (size_t i = 0; i < weft_sim_key_count(); i++) {
     const weft_sim_key key = weft_sim_key_at(i);
     char text[WEFT_SIM_TEXT];
@@ -119,8 +117,8 @@ static int all_keys(void) {
     group = key.group;
     printf(*text ? "# %s\n%s = %s\n" : "# %s\n#%s =%s\n", key.help, key.name, text);
   }
-  puts("\n# A class of access of one's own, if classes names it; left out are line, delay, loss, "
-       "burst,\n# nat and symmetric.\n#[class mine]\n#upload = 3M\n#download = 20M");
+  puts("\n# An access class of your own, used if classes names it; line, delay, loss, burst, nat "
+       "and\n# symmetric can be left out.\n#[class mine]\n#upload = 3M\n#download = 20M");
   return cli_flush(NAME, CLI_OK);
 }
 
@@ -171,7 +169,7 @@ static int run(const char *scenario, const words *w, const char *command,
                      " and %" G_GINT64_FORMAT,
                      w->seeds, w->threads);
   if (w->no_files && (w->gnuplot || w->out))
-    return cli_error(NAME, CLI_USAGE, "--%s is for files, so --no-files cannot be",
+    return cli_error(NAME, CLI_USAGE, "--%s is for files, so it cannot be used with --no-files",
                      w->gnuplot ? "gnuplot" : "out");
   int code = load(scenario, w, &p);
   if (code < 0)
@@ -191,11 +189,14 @@ static int run(const char *scenario, const words *w, const char *command,
                                  .transport = transport};
   if (w->sweeps || w->seeds > 1) {
     if (!settings.folder)
-      return cli_error(NAME, CLI_USAGE, "a sweep needs its files, so --no-files cannot be");
+      return cli_error(NAME, CLI_USAGE,
+                       "a sweep needs its files, so it cannot be used with --no-files");
     if (w->json)
-      return cli_error(NAME, CLI_USAGE, "--json is for one run; a sweep leaves a run.json of each");
+      return cli_error(NAME, CLI_USAGE,
+                       "--json is for one run; a sweep writes a run.json for each run");
     if (w->gnuplot && !w->sweeps)
-      return cli_error(NAME, CLI_USAGE, "--gnuplot draws runs over a key: there is no --sweep");
+      return cli_error(NAME, CLI_USAGE,
+                       "--gnuplot plots runs over a swept key, so it needs --sweep");
     return sim_sweep(&settings, &p, w->sweeps, (size_t)w->seeds);
   }
   if (!sim_check(&settings, &p, why))
@@ -226,7 +227,8 @@ int sim_command(int argc, char **argv, weft_sim_transport *transport) {
   words w = {.seeds = 1, .values = g_new0(char *, weft_sim_key_count())};
   int code = parse(argc, argv, &w);
   if (code < 0 && w.scenarios && w.scenarios[1])
-    code = cli_error(NAME, CLI_USAGE, "takes one scenario, not '%s' too (see weft help " NAME ")",
+    code = cli_error(NAME, CLI_USAGE,
+                     "accepts one scenario, but '%s' is another (see weft help " NAME ")",
                      w.scenarios[1]);
   if (code < 0)
     code = w.list   ? list()

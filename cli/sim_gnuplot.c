@@ -15,13 +15,13 @@
 #define DOTTED "with linespoints pointtype 7 pointsize 0.2"
 
 static void put_store(FILE *to) {
-  fputs("set xlabel 'hours'\nset ylabel 'objects that can be read'\n"
+  fputs("set xlabel 'hours'\nset ylabel 'readable objects'\n"
         "plot 'series.csv' using 1:3 skip 1 with lines title 'coded', \\\n"
         "     '' using 1:4 skip 1 with lines title 'copied'\n"
         "set ylabel 'objects lost'\nset yrange [0:*]\n"
         "plot 'series.csv' using 1:5 skip 1 with lines title 'coded', \\\n"
         "     '' using 1:6 skip 1 with lines title 'copied'\n"
-        "set ylabel 'MB moved by repairs, in each hour'\n"
+        "set ylabel 'MB moved by repairs per hour'\n"
         "plot 'series.csv' using 1:($7*1e-6) skip 1 with lines title 'coded', \\\n"
         "     '' using 1:($8*1e-6) skip 1 with lines title 'copied'\n",
         to);
@@ -66,7 +66,8 @@ static void put_stream(const weft_sim_parameters *p, const weft_sim_result *r, F
             "$9", "start-up delay");
   else
     fprintf(to,
-            "set xlabel 'seconds from joining'\nset ylabel 'share of viewers that have all'\n"
+            "set xlabel 'seconds since joining'\nset ylabel 'share of viewers that have the whole "
+            "stream'\n"
             "plot " AUDIENCE,
             "$8-$6", "time to fetch");
 }

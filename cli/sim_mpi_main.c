@@ -77,8 +77,8 @@ static int run_rank(int argc, char **argv, weft_sim_transport *transport, bool o
     return run_sim(argc, argv, transport);
   return !crowded ? CLI_OK
                   : cli_error("sim", CLI_USAGE,
-                              "%zu ranks on %u processors: ranks would wait for each other; "
-                              "--oversubscribe if that is meant",
+                              "%zu ranks on %u processors: ranks would wait for each other; use "
+                              "--oversubscribe if that is intended",
                               local, g_get_num_processors());
 }
 

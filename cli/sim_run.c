@@ -109,8 +109,8 @@ static int bad_trace(const char *path, size_t line, weft_status status) {
   if (status == WEFT_E_BUFFER)
     return cli_error(NAME, CLI_USAGE, "%s%s: more arrivals than peers: raise peers", path, at);
   return cli_error(NAME, CLI_USAGE,
-                   "%s%s: a trace has an arrival a line, in seconds that never fall, and after a "
-                   "blank, if wanted, the seconds of the stay",
+                   "%s%s: a trace has one arrival per line: its time in seconds, never decreasing, "
+                   "and optionally, after a blank, the length of the stay in seconds",
                    path, at);
 }
 
@@ -120,23 +120,22 @@ static bool of_code(weft_status status) {
 
 static int bad_code(const weft_sim_parameters *p) {
   return cli_error(NAME, CLI_USAGE,
-                   "code %s with %u data and %u parity shards of %u bytes cannot be: there is no "
-                   "such code or setting, or it does not come in these sizes",
+                   "code %s with %u data and %u parity shards of %u bytes is not possible: there "
+                   "is no such code or setting, or it does not support these sizes",
                    p->code, p->data_shards, p->parity_shards, p->shard_bytes);
 }
 
 // Reports why a run failed. path: what could not be written or read.
 static int failed(weft_status status, const char *backend, const char *path) {
   if (cli_signal())
-    return cli_error(NAME, CLI_SIGNAL + cli_signal(),
-                     "interrupted; earlier results are as they were");
+    return cli_error(NAME, CLI_SIGNAL + cli_signal(), "interrupted; earlier results are unchanged");
   if (status == WEFT_E_IO)
     return cli_error(NAME, CLI_IO, "%s: %s", path, strerror(errno));
   if (status == WEFT_E_STATE)
-    return cli_error(NAME, CLI_DIFFERS,
-                     "the swarm made no progress for ten minutes: who lacks something has no "
-                     "neighbour that sends it (as with --scheme source-only, where the source does "
-                     "not know all)");
+    return cli_error(
+        NAME, CLI_DIFFERS,
+        "the swarm made no progress for ten minutes: peers that lack data have no neighbour that "
+        "sends it (as with --scheme source-only if the source does not know all peers)");
   if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
     return cli_error_backend(NAME, backend, status);
   return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
@@ -261,7 +260,7 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   cli_policy own = {0};
   const bool services = parameters->kind != WEFT_SIM_SWARM;
   if (services && t && t->ranks > 1)
-    return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
+    return cli_error(NAME, CLI_USAGE, "a server or a store must run on one rank");
   const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must agree here
   if (barred)
     return cli_error(NAME, CLI_IO, "%s: %s", folder, strerror(barred));
@@ -303,7 +302,8 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   else if (own.policy && status == WEFT_E_ARGUMENT && swarm)
     code = cli_policy_wrong(NAME, own.policy);
   else if (t && status == WEFT_E_ARGUMENT)
-    code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
+    code = cli_error(NAME, CLI_USAGE,
+                     "all ranks need the same number of threads: set it with --threads");
   else if (status == WEFT_E_STOPPED && !cli_signal())
     code = CLI_OK; // another rank reports why
   else if (status != WEFT_OK && !(status == WEFT_E_STATE && result.no_progress && !all))

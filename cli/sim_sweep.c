@@ -21,7 +21,7 @@ static int read_axis(sim_sweep_state *s, const char *text) {
   const char *equals = strchr(text, '=');
   if (!equals || s->axis_count == SIM_SWEEP_AXES)
     return cli_error(NAME, CLI_USAGE,
-                     "--sweep takes KEY=VALUE,VALUE..., %d times at most, not '%s'", SIM_SWEEP_AXES,
+                     "--sweep needs KEY=VALUE,VALUE..., at most %d times, not '%s'", SIM_SWEEP_AXES,
                      text);
   const size_t length = (size_t)(equals - text);
   size_t key = 0;
@@ -47,7 +47,7 @@ static int read_axis(sim_sweep_state *s, const char *text) {
   for (size_t i = 0; i < a->count; i++)
     g_strstrip(a->values[i]);
   if (a->count < 1 || a->count > SIM_SWEEP_VALUES)
-    return cli_error(NAME, CLI_USAGE, "--sweep: %s takes 1 to %d values", weft_sim_key_at(key).name,
+    return cli_error(NAME, CLI_USAGE, "--sweep: %s needs 1 to %d values", weft_sim_key_at(key).name,
                      SIM_SWEEP_VALUES);
   s->points *= a->count;
   return -1;
@@ -367,7 +367,7 @@ static int finish(const sim_sweep_state *s) {
   if (count > 0)
     return cli_error(NAME, CLI_DIFFERS,
                      "%zu of %u runs made no progress for ten minutes (no_progress in "
-                     "summary.csv), the first of them is %s",
+                     "summary.csv); the first of them is %s",
                      count, s->runs->len, first);
   return cli_flush(NAME, CLI_OK);
 }
@@ -404,9 +404,10 @@ int sim_sweep(const sim_settings *settings, const weft_sim_parameters *parameter
                        .seeds = seeds,
                        .summary = g_string_new(""),
                        .runs = g_array_new(FALSE, FALSE, sizeof(sim_sweep_run))};
-  int code = settings->transport
-                 ? cli_error(NAME, CLI_USAGE, "a sweep runs on one rank: start several instead")
-                 : read_axes(&s, sweeps);
+  int code =
+      settings->transport
+          ? cli_error(NAME, CLI_USAGE, "a sweep runs on one rank; start several sweeps instead")
+          : read_axes(&s, sweeps);
   // Check all points before the first run: errors are reported at once, idle parameters only once.
   bool told = false;
   for (size_t i = 0; code < 0 && i < s.points; i++) {

@@ -52,7 +52,7 @@
     chart("online", [h, v.online], [{ label: "peers" }], count, "hours", (u, least, most) => [0, Math.max(+p.network.peers || 0, most)]);
     $("ways").append(row(["", "coded", "copied"], "th", true));
     [["bytes kept / bytes of objects", "overhead", text], ["objects lost", "lost", text], ["durability", "durability", percent], ["reads served", "read_availability", percent], ["of these decoded", "reads_decoded", percent],
-      ["repairs", "repairs", text], ["parts made anew", "repaired_parts", text], ["moved by repairs", "repair_bytes", bytes], ["the same a day / bytes kept", "repair_share_per_day", percent]]
+      ["repairs", "repairs", text], ["parts rebuilt", "repaired_parts", text], ["moved by repairs", "repair_bytes", bytes], ["the same a day / bytes kept", "repair_share_per_day", percent]]
       .forEach(([name, key, format]) => $("ways").append(row([name, format(m["coded_" + key]), format(m["copied_" + key])], "td", true)));
   }
   function playback() {
@@ -64,7 +64,7 @@
     chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup].concat(lags.map(l => l[0])) : [[]], [{ label: "start-up" }].concat(lags.map(l => l[1])), percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
     const stalls = k === "swarm" && p.stream.mode === "vod"; // viewers that wait for late segments skip none
-    $("stalls").previousSibling.textContent = stalls ? "Stalls in each second" : "Segments skipped in each second";
+    $("stalls").previousSibling.textContent = stalls ? "Stalls per second" : "Segments skipped per second";
     chart("stalls", paced ? [t, stalls ? s.stalls : s.due.map((d, i) => d - s.in_time[i])] : [[]], [{ label: stalls ? "stalls" : "skipped" }], v => text(v, 0), "", counts, whole);
     const upload = [[s.source_bytes.map(b => 8 * b), { label: "source" }], [s.peer_bytes.map(b => 8 * b), { label: "peers" }], [s.online.map(n => paced ? n * run.rate_bits_per_s : null), { label: "audience × rate", dash: [6, 4] }]]
       .filter(([, line]) => k === "swarm" || line.label !== "peers");

@@ -59,7 +59,7 @@
   if (sweep.revisions.length > 1) warnings.push("The runs are of different revisions.");
   $("missing").textContent = warnings.join(" "); $("missing").hidden = !warnings.length;
   $("command").textContent = sweep.command;
-  $("differs").textContent = sweep.differs.length ? `Not swept, and yet not the same everywhere: ${sweep.differs.join(", ")} (see the runs' files).` : ""; $("differs").hidden = !sweep.differs.length;
+  $("differs").textContent = sweep.differs.length ? `Not swept, but different between runs: ${sweep.differs.join(", ")} (see the runs' files).` : ""; $("differs").hidden = !sweep.differs.length;
   sweep.common.forEach(([group, key, value]) => $("parameters").append(row([`[${group}] ${key}`, value], "td", true)));
   $("means-note").textContent = many ? "Mean ± half of the 95 % interval, Student's t over the runs of a point (n). A click on a heading sorts." : "One run of each point: there are no intervals. A click on a heading sorts.";
 

@@ -44,7 +44,7 @@ static bool fits(const weft_sim_parameters *p, size_t ranks, double have,
       [WEFT_SIM_SERVER] = "lower peers, segment-blocks or block-bytes",
       [WEFT_SIM_STORE] = "lower objects, shard-bytes or the number of shards"};
   const bool many = ranks > 1;
-  snprintf(error, WEFT_SIM_TEXT, "the run may take %.1f GiB%s and %s machine has %.1f GiB%s; %s",
+  snprintf(error, WEFT_SIM_TEXT, "the run may need %.1f GiB%s and %s machine has %.1f GiB%s; %s",
            need / 0x1p30, many ? " a rank" : "", many ? "the smallest" : "this", have / 0x1p30,
            many ? " for one" : "", advice[p->kind]);
   return false;
@@ -57,7 +57,7 @@ static const char *impossible_matrix(const weft_sim_parameters *p) {
   if (p->regions == 0)
     return "latency = matrix needs a matrix";
   if (p->isps < p->regions)
-    return "isps must be at least the rows of matrix: providers lie in these regions by turns";
+    return "isps must be at least the number of rows of matrix, so that each region has a provider";
   return NULL;
 }
 
@@ -86,7 +86,7 @@ static const char *impossible(const weft_sim_parameters *p) {
   if (p->source_neighbours > p->neighbours_max)
     return "source-neighbours is more than neighbours-max";
   if (p->topology == WEFT_SIM_GRAPH && p->source_neighbours && p->source_neighbours < p->neighbours)
-    return "source-neighbours is below neighbours, which the source has in a graph, too";
+    return "source-neighbours is below neighbours, but in a graph the source has that many, too";
   if (p->topology == WEFT_SIM_GRAPH && p->neighbours < 2)
     return "neighbours must be at least 2 in a graph";
   if (p->delay_max_us < p->delay_min_us)
@@ -102,7 +102,7 @@ static const char *impossible(const weft_sim_parameters *p) {
   if (p->source_line_bits_per_s && p->source_line_bits_per_s < p->source_bits_per_s)
     return "source-line is below source-upload";
   if (p->scheme == WEFT_SIM_RAREST && p->neighbours < 4)
-    return "rarest needs neighbours of 4 at least (30 to 50 are usual)";
+    return "rarest needs neighbours of at least 4 (30 to 50 are usual)";
   if (p->seeks_per_hour > 0 && p->mode != WEFT_SIM_VOD)
     return "seeks-per-hour needs mode = vod";
   if (p->polluters > 0 && p->scheme == WEFT_SIM_RAREST)
@@ -110,8 +110,8 @@ static const char *impossible(const weft_sim_parameters *p) {
   if (p->coded_only && p->scheme == WEFT_SIM_RAREST)
     return "coded-only needs a coded scheme";
   if (p->checksum_us && p->blocks > WEFT_CHECKSUM_MAX_BLOCKS)
-    return "checksum-every needs segment-blocks of 128 at most: one datagram holds a checksum";
-  return engine_bytes(p) > 0 ? NULL : "these settings are more than a peer's engine takes";
+    return "checksum-every needs segment-blocks of at most 128: one datagram holds a checksum";
+  return engine_bytes(p) > 0 ? NULL : "these settings exceed the limits of a peer's engine";
 }
 
 static const char *impossible_server(const weft_sim_parameters *p) {
@@ -127,11 +127,11 @@ static const char *impossible_server(const weft_sim_parameters *p) {
 
 static const char *impossible_store(const weft_sim_parameters *p) {
   if (p->data_shards + p->parity_shards > 256)
-    return "data-shards and parity-shards are 256 together at most";
+    return "data-shards and parity-shards must be at most 256 together";
   if (p->peers < 2 * (p->data_shards + p->parity_shards))
-    return "peers must be at least twice data-shards + parity-shards: each shard has its own";
+    return "peers must be at least twice data-shards + parity-shards: each shard has its own peer";
   if (p->duration_us < INT64_C(2) * 3600 * 1000000)
-    return "a store runs for 2 h at least";
+    return "a store must run for at least 2 h";
   if (p->repair_below > p->data_shards + p->parity_shards)
     return "repair-below is more than all shards";
   if (p->repair_below && p->repair_below <= p->data_shards)
@@ -159,7 +159,7 @@ static bool window_holds_lag(const weft_sim_parameters *p, char error[WEFT_SIM_T
   if (p->window >= needed)
     return true;
   snprintf(error, WEFT_SIM_TEXT,
-           "window holds less than lag: a lag of %.4g s takes %.0f segments of %.4g s each, and "
+           "window holds less than lag: a lag of %.4g s needs %.0f segments of %.4g s each, but "
            "window is %zu; raise window%s, or lower lag",
            (double)p->lag_us / 1e6, needed, segment_us / 1e6, (size_t)p->window,
            needed > WEFT_ENGINE_MAX_WINDOW ? " and segment-blocks" : " or segment-blocks");
@@ -198,8 +198,8 @@ static bool losses_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TE
     const weft_sim_class *class = &p->classes[i];
     if (class->burst > 1 && class->loss > class->burst / (1 + class->burst)) {
       snprintf(error, WEFT_SIM_TEXT,
-               "class %s: loss is more than burst / (1 + burst) = %.4g, the most in runs of a mean "
-               "of burst packets",
+               "class %s: loss is more than burst / (1 + burst) = %.4g, the most that bursts with "
+               "a mean of burst packets allow",
                class->name, class->burst / (1 + class->burst));
       return false;
     }
@@ -214,7 +214,7 @@ static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_
     return true;
   char known[WEFT_SIM_TEXT];
   weft_sim_known_classes(known);
-  snprintf(error, WEFT_SIM_TEXT, "class %s is none of %.200s, and there is no [class %s]", name,
+  snprintf(error, WEFT_SIM_TEXT, "class %s is not one of %.200s, and there is no [class %s]", name,
            known, name);
   return false;
 }
@@ -244,7 +244,7 @@ const char *weft_sim_idle(const weft_sim_parameters *p) {
   const bool ends = p->kind == WEFT_SIM_SERVER || p->mode != WEFT_SIM_BULK;
   return p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
                  p->failure_us >= p->duration_us
-             ? "failure-at is not before the run ends (duration): nobody fails"
+             ? "failure-at is not before the end of the run (duration): no peer fails"
              : NULL;
 }
 

@@ -86,7 +86,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
     if (count == WEFT_SIM_MAX_CLASSES || length == 0 || length >= sizeof name ||
         at[length] != ':') {
       snprintf(error, WEFT_SIM_TEXT,
-               "classes takes up to %u names with weights, as dsl:40 fibre:60",
+               "classes must be up to %u names with weights, such as dsl:40 fibre:60",
                WEFT_SIM_MAX_CLASSES);
       return false;
     }
@@ -104,7 +104,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
     class.share = strtod(at + length + 1, &end);
     if (end == at + length + 1 || !(class.share > 0 && class.share <= most) ||
         (*end && *end != ' ')) {
-      snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be above 0, and %g at most",
+      snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be above 0 and at most %g",
                name, most);
       return false;
     }
@@ -117,7 +117,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
     at = end + strspn(end, " ");
   }
   if (count == 0) {
-    snprintf(error, WEFT_SIM_TEXT, "classes must name one class at least");
+    snprintf(error, WEFT_SIM_TEXT, "classes must name at least one class");
     return false;
   }
   memcpy(p->classes, made, count * sizeof *made);
@@ -153,7 +153,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
   if (!(is_time    ? weft_sim_parse_time(value, 0, &n)
         : is_share ? weft_sim_parse_share(value, &n)
                    : weft_sim_parse_quantity(value, &n))) {
-    snprintf(error, WEFT_SIM_TEXT, "%.40s takes %s, not '%.40s'", key,
+    snprintf(error, WEFT_SIM_TEXT, "%.40s needs %s, not '%.40s'", key,
              is_time    ? "a time such as 20 ms"
              : is_share ? "a share such as 0.05 or 5 %"
                         : "a number such as 20M",

@@ -70,7 +70,7 @@ static bool refuse_twice(GKeyFile *keys, const char *text, const char *file,
       const int first = weft_sim_key_file_line(text, groups[g], names[i], 0);
       second = weft_sim_key_file_line(text, groups[g], names[i], first);
       if (second)
-        snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.60s is set in [%.60s] already, on line %d",
+        snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.60s is already set in [%.60s] on line %d",
                  file, second, names[i], groups[g], first);
     }
     g_strfreev(names);
@@ -87,8 +87,8 @@ GKeyFile *weft_sim_key_file(const char *text, const char *file, char error[WEFT_
   if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &wrong)) {
     const int line = bad_line(text);
     if (line > 0) // not quoting the line, as GLib's message does: it may hold a secret
-      snprintf(error, WEFT_SIM_TEXT,
-               "%.200s:%d: it is no [group], no name = value and no # comment", file, line);
+      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: this is not a [group], name = value or # comment",
+               file, line);
     else
       snprintf(error, WEFT_SIM_TEXT, "%.200s: %.250s", file, wrong->message);
     g_error_free(wrong);

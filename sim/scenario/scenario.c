@@ -97,7 +97,7 @@ static bool near(const char *name, const char *known) {
 
 static void tell_unknown_key(const char *group, const char *key, char error[WEFT_SIM_TEXT]) {
   int at = snprintf(error, WEFT_SIM_TEXT, "there is no key '%.60s' in [%.60s]", key, group);
-  const char *before = "; near it: ";
+  const char *before = "; similar: ";
   for (size_t i = 0; i < weft_sim_key_count() && at < WEFT_SIM_TEXT; i++)
     if (near(key, weft_sim_key_at(i).name)) {
       at +=
@@ -108,7 +108,7 @@ static void tell_unknown_key(const char *group, const char *key, char error[WEFT
 
 static void tell_unknown_group(const char *file, int line, const char *group,
                                char error[WEFT_SIM_TEXT]) {
-  int at = snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: there is no group [%.60s], but", file, line,
+  int at = snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: there is no group [%.60s], only", file, line,
                     group);
   const char *before = "";
   for (size_t i = 0; i < weft_sim_key_count() && at < WEFT_SIM_TEXT; i++)
@@ -131,7 +131,7 @@ static bool set_one(weft_sim_parameters *p, const char *group, const char *key, 
     return weft_sim_set_row(p, row, value, error);
   const key_row *elsewhere = weft_sim_find_key(NULL, key);
   if (elsewhere)
-    snprintf(error, WEFT_SIM_TEXT, "%s belongs into [%s]", key, elsewhere->group);
+    snprintf(error, WEFT_SIM_TEXT, "%s belongs in [%s]", key, elsewhere->group);
   else
     tell_unknown_key(group, key, error);
   return false;
@@ -200,9 +200,9 @@ static void tell_unknown(const char *name, char error[WEFT_SIM_TEXT]) {
   for (size_t i = 0; i < weft_sim_shipped_count; i++) {
     const char *shipped = weft_sim_shipped_files[i].name;
     if (near(name, shipped) || (strlen(name) > 2 && strstr(shipped, name)))
-      g_string_append_printf(text, "%s%s", text->len ? ", " : "; near it: ", shipped);
+      g_string_append_printf(text, "%s%s", text->len ? ", " : "; similar: ", shipped);
   }
-  g_string_append_printf(text, " (weft sim --list tells %s)",
+  g_string_append_printf(text, " (weft sim --list shows %s)",
                          text->len ? "all" : "the shipped ones");
   snprintf(error, WEFT_SIM_TEXT, "there is no scenario '%.100s', and no file of that name%.300s",
            name, text->str);
@@ -234,7 +234,7 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
     return false;
   }
   if (!g_utf8_validate(text, (gssize)bytes, NULL)) { // its bytes must not reach a terminal
-    snprintf(error, WEFT_SIM_TEXT, "%.200s: it is no text (UTF-8)", name);
+    snprintf(error, WEFT_SIM_TEXT, "%.200s: not a text file (UTF-8)", name);
     g_free(text);
     return false;
   }

@@ -106,8 +106,8 @@ static bool set_name(weft_sim_parameters *p, const key_row *row, const char *val
       memcpy(field(p, row), &i, sizeof i); // enumerations are ints
       return true;
     }
-  size_t at =
-      (size_t)snprintf(error, WEFT_SIM_TEXT, "%s is '%.40s' and not one of", row->name, value);
+  size_t at = (size_t)snprintf(error, WEFT_SIM_TEXT, "%s is '%.40s', which is not one of",
+                               row->name, value);
   for (size_t i = 0; row->names[i] && at < WEFT_SIM_TEXT; i++)
     at += (size_t)snprintf(error + at, WEFT_SIM_TEXT - at, "%s %s", i ? "," : "", row->names[i]);
   return false;
@@ -130,7 +130,7 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
     double ms;
     if (row == WEFT_SIM_MAX_REGIONS || column == WEFT_SIM_MAX_REGIONS || !number(at, &ms, &rest) ||
         !(ms >= 0.1 && ms <= 60000)) {
-      snprintf(error, WEFT_SIM_TEXT, "matrix takes up to %u rows of delays of 0.1 to 60000 ms",
+      snprintf(error, WEFT_SIM_TEXT, "matrix may have up to %u rows of delays of 0.1 to 60000 ms",
                WEFT_SIM_MAX_REGIONS);
       return false;
     }
@@ -149,7 +149,8 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
   p->regions = (uint32_t)row;
   if (row > 0 && row == width && square && is_symmetric(p))
     return true;
-  snprintf(error, WEFT_SIM_TEXT, "matrix must be square and symmetric: as far there as back");
+  snprintf(error, WEFT_SIM_TEXT,
+           "matrix must be square and symmetric: the same delay in both directions");
   return false;
 }
 
@@ -157,7 +158,7 @@ static bool set_whole(weft_sim_parameters *p, const key_row *row, const char *va
                       char error[WEFT_SIM_TEXT]) {
   double n;
   if (!weft_sim_parse_quantity(value, &n) || n != floor(n)) {
-    snprintf(error, WEFT_SIM_TEXT, "%s takes a whole number such as 4 or 20M, not '%.40s'",
+    snprintf(error, WEFT_SIM_TEXT, "%s needs a whole number such as 4 or 20M, not '%.40s'",
              row->name, value);
     return false;
   }
@@ -177,7 +178,7 @@ static bool set_real(weft_sim_parameters *p, const key_row *row, const char *val
     n /= 1e6;
   } else if (row->kind == KEY_STAY || !(is_share(row) ? weft_sim_parse_share(value, &n)
                                                       : weft_sim_parse_quantity(value, &n))) {
-    snprintf(error, WEFT_SIM_TEXT, "%s takes %s, not '%.40s'", row->name,
+    snprintf(error, WEFT_SIM_TEXT, "%s needs %s, not '%.40s'", row->name,
              row->kind == KEY_STAY ? "a time such as 5 min"
              : is_share(row)       ? "a share such as 0.05 or 5 %"
                                    : "a number such as 0.5",
@@ -199,7 +200,7 @@ static bool set_time(weft_sim_parameters *p, const key_row *row, const char *val
   }
   if (!weft_sim_parse_time(value, 0, &n)) {
     snprintf(error, WEFT_SIM_TEXT,
-             "%s takes %s%sa time such as 20 ms, 5 s, 10 min, 2 h or 3 d, not '%.40s'", row->name,
+             "%s needs %s%sa time such as 20 ms, 5 s, 10 min, 2 h or 3 d, not '%.40s'", row->name,
              row->kind == KEY_TIME_OR ? row->names[0] : "", row->kind == KEY_TIME_OR ? " or " : "",
              value);
     return false;
@@ -213,7 +214,7 @@ static bool set_time(weft_sim_parameters *p, const key_row *row, const char *val
 static bool set_bool(weft_sim_parameters *p, const key_row *row, const char *value,
                      char error[WEFT_SIM_TEXT]) {
   if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
-    snprintf(error, WEFT_SIM_TEXT, "%s takes true or false, not '%.40s'", row->name, value);
+    snprintf(error, WEFT_SIM_TEXT, "%s needs true or false, not '%.40s'", row->name, value);
     return false;
   }
   *(bool *)field(p, row) = *value == 't';
@@ -237,7 +238,7 @@ static bool set_scheme(weft_sim_parameters *p, const key_row *row, const char *v
   if (!strchr(value, '/')) {
     const bool known = set_name(p, row, value, error);
     const size_t at = known ? 0 : strlen(error);
-    snprintf(error + at, WEFT_SIM_TEXT - at, "%s", known ? "" : ", or a file, as ./policy.so");
+    snprintf(error + at, WEFT_SIM_TEXT - at, "%s", known ? "" : ", or a file such as ./policy.so");
     return known;
   }
   if (strlen(value) >= sizeof p->policy_file) {

@@ -75,7 +75,7 @@ else
     [ "$(grep -c '^weft sim: out of host memory' err)" = 1 ] || fail "memory given $gives times is not told once: $(cat err)"
   done
   [[ $gives -gt 50 && $code = 0 ]] || fail "memory given $gives times: code $code"
-  together 'little memory' 'the run may take' -x UNLIKE=memory -n 2 "$unlike" "${small[@]}" --peers 300 --fidelity bytes --threads 1 --no-files
+  together 'little memory' 'the run may need' -x UNLIKE=memory -n 2 "$unlike" "${small[@]}" --peers 300 --fidelity bytes --threads 1 --no-files
   together 'one processor' 'ranks would wait for each other' -x UNLIKE=processors -n 2 "$unlike" "${small[@]}" --threads 1 --no-files
   seq 1 30 >trace
   traced=("$mpi" --oversubscribe "${small[@]}" --threads 1 --no-files --arrival trace)

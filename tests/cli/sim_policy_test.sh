@@ -63,7 +63,7 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng, 
 }
 WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "nonsense", .pick = pick}};
 EOT
-wrong 2 'the policy nonsense chose what its view does not have' sim "${small[@]}" --no-files --scheme ./nonsense.so
+wrong 2 'the policy nonsense made a choice outside its view' sim "${small[@]}" --no-files --scheme ./nonsense.so
 
 # A sweep runs again what another file of that name decides, and nothing else.
 runs() { find sweep/runs -name run.json | wc -l; }
@@ -83,11 +83,11 @@ expect 0 sim own.ini "${small[@]}" --json --no-files
 expect 0 sim streaming-server --scheme ./nosuch.so --peers 2 --segment-blocks 8 --duration 5s --quiet --no-files
 
 wrong 3 './nosuch.so' sim --scheme ./nosuch.so --no-files
-wrong 2 "'most_behind.so' and not one of push, .*, or a file, as ./policy.so" sim --scheme most_behind.so --no-files
+wrong 2 "'most_behind.so', which is not one of push, .*, or a file such as ./policy.so" sim --scheme most_behind.so --no-files
 wrong 2 'scheme is too long' sim --scheme "./$(printf '%0300d' 0)" --no-files
 wrong 2 'own.ini: ' sim --scheme ./own.ini --no-files
 compile empty <<<'int weft_policy_elsewhere;'
-wrong 2 'empty.so has no policy' sim --scheme ./empty.so --no-files
+wrong 2 'empty.so does not define a policy' sim --scheme ./empty.so --no-files
 sed 's/{WEFT_POLICY_LAYOUT,/{WEFT_POLICY_LAYOUT + 1,/' "$source" | compile old
 wrong 2 'old.so was compiled for another version' sim --scheme ./old.so --no-files
 for lacks in '.name = "most-behind",' ', .pick = most_behind'; do

@@ -72,7 +72,7 @@ expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vanderm
 stands=(sim --peers 20 --mode bulk --bulk-bytes 1M --topology graph --arrival together --sweep "scheme=source-only,push" --seeds 2 --out stands)
 for _ in 1 2; do
   expect 1 "${stands[@]}"
-  says '2 of 4 runs made no progress for ten minutes (no_progress in summary.csv), the first of them is [0-9a-f]\{16\}$' err
+  says '2 of 4 runs made no progress for ten minutes (no_progress in summary.csv); the first of them is [0-9a-f]\{16\}$' err
   find stands/runs -name run.json -exec stat -c '%n %Y %i' {} + | sort >>stood
 done
 [ "$(sort -u stood | wc -l)" = 4 ] || fail "runs without progress were run again"

@@ -288,7 +288,7 @@ if [ -n "$browser" ]; then
   open_page results 5 --blink-settings=preferredColorScheme=0
   drawn results 20001 1501 '#10151c'
   open_page waits 5
-  says 'Stalls in each second' dom
+  says 'Stalls per second' dom
   ! grep -q 'label[^<]*>lag\|[Pp]layback lag' dom || fail "a page on demand has a line of lags, which nobody has"
   # Where there is less room than there was, as in a window that became narrow, charts are narrower, too.
   mkdir -p narrow

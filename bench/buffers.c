@@ -16,7 +16,7 @@
 #define HUGE_FROM ((size_t)64 << 10) // smaller blocks stay on small pages
 
 static _Noreturn void out_of_memory(size_t bytes) {
-  fprintf(stderr, "weft bench: %zu bytes of memory could not be had\n", bytes);
+  fprintf(stderr, "weft bench: cannot allocate %zu bytes of memory\n", bytes);
   exit(WEFT_BENCH_MACHINE);
 }
 

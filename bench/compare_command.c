@@ -34,7 +34,7 @@ static json_t *load(const char *file) {
   }
   if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||
       !json_is_array(json_object_get(root, "groups"))) {
-    fprintf(stderr, "weft bench compare: %s is no report of this version of weft bench\n", file);
+    fprintf(stderr, "weft bench compare: %s is not a report of this version of weft bench\n", file);
     json_decref(root);
     return NULL;
   }

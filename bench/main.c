@@ -18,13 +18,14 @@ static const struct {
      "a job of the thread pool, behind another one and after pauses"},
     {"mul", weft_bench_mul_command, "every multiplication technique, side by side"},
     {"storage", weft_bench_storage_command,
-     "erasure codes, beside their bounds and other libraries"},
-    {"gpu", weft_bench_gpu_command, "the library on a GPU, beside the GPU's ceilings"},
+     "erasure codes, compared with their bounds and other libraries"},
+    {"gpu", weft_bench_gpu_command, "the library on a GPU, compared with the GPU's ceilings"},
     {"server", weft_bench_server_command, "the streaming server on host and device lanes"},
-    {"peer", weft_bench_peer_command, "a peer's way out: coding, sealing, sending; and a flood"},
+    {"peer", weft_bench_peer_command, "a peer's send path: coding, sealing, sending; and a flood"},
     {"sim", weft_bench_sim_command, "swarms in virtual time: events per second, memory per peer"},
     {"ceilings", weft_bench_ceilings_command, "what this machine's arithmetic and memory can do"},
-    {"banks", weft_bench_banks_command, "lookups of a warp that meet in shared memory, simulated"},
+    {"banks", weft_bench_banks_command,
+     "bank conflicts of a warp's lookups in shared memory, simulated"},
     {"compare", weft_bench_compare_command, "A.json B.json: what changed beyond noise"},
 };
 
@@ -35,7 +36,7 @@ int weft_bench_main(int argc, char **argv) {
       return commands[i].run(argc - 1, argv + 1);
   const int help = strcmp(wanted, "--help") == 0 || strcmp(wanted, "-h") == 0;
   if (*wanted && !help) {
-    fprintf(stderr, "weft bench: there is no comparison '%s' (see weft bench --help)\n", wanted);
+    fprintf(stderr, "weft bench: unknown comparison '%s' (see weft bench --help)\n", wanted);
     return WEFT_BENCH_USAGE;
   }
   FILE *const out = help ? stdout : stderr;
@@ -47,6 +48,6 @@ int weft_bench_main(int argc, char **argv) {
       "\nExit codes: 0 done; 1 a result is wrong; 2 command line; 3 input or output; 4 memory,\n"
       "backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that "
       "closed:\n"
-      "what was measured is in FILE.part of --json.\n");
+      "what was measured by then is in FILE.part of --json.\n");
   return help ? 0 : WEFT_BENCH_USAGE;
 }

@@ -60,16 +60,16 @@ static const struct {
     {"rows", TEXT, IN(rows), "LIST", "rlnc,decoder", "backend rows by name, best, or all (best)"},
     {"rows", TEXT, IN(rows), "NAME", "storage,pool", "the backend row, or best (best)"},
     {"rows", TEXT, IN(rows), "NAME", "gpu,server", "the device's backend row (cuda)"},
-    {"rows", TEXT, IN(rows), "LIST", "peer", "kinds of packets by a name of their table"},
+    {"rows", TEXT, IN(rows), "LIST", "peer", "kinds of packets, by their names in the table"},
     {"operations", TEXT, IN(operations), "LIST", "rlnc,pool,storage,gpu,server,peer,sim",
-     "only these operations (all; a name that is none tells which there are)"},
+     "only these operations (all; an unknown name lists them)"},
     {"threads", SIZES, IN(threads), "LIST", "rlnc", "threads (1, and 2 where there are two)"},
     {"threads", SIZES, IN(threads), "LIST", "storage,pool",
      "threads (1, 2, 4, ... up to the cores)"},
-    {"threads", SIZES, IN(threads), "N", "server", "threads of the host (those that are free)"},
+    {"threads", SIZES, IN(threads), "N", "server", "threads of the host (all free ones)"},
     {"pauses", SIZES, IN(pauses), "LIST", "pool",
-     "microseconds that the caller is busy elsewhere before a job, beside none (100,300,3000)"},
-    {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
+     "microseconds that the caller is busy elsewhere before a job, besides 0 (100,300,3000)"},
+    {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, such as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"reps", NUMBER, IN(timing.reps), "N", "mul", "repetitions, 9 to 10000 (9)"},
     {"reps", NUMBER, IN(timing.reps), "N", MARKED, "repetitions, 9 to 64 (11)"},
@@ -80,24 +80,24 @@ static const struct {
     {"rep-ms", NUMBER, IN(timing.rep_s), "N", "rlnc,decoder,pool,storage,gpu,server,peer,ceilings",
      "length of a repetition in milliseconds, 1 to 60000 (20)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
-     "no huge pages for the data, as most programs have it"},
+     "no huge pages for the data, as in most programs"},
     {"cold", FLAG, IN(timing.cold), NULL, EVICTED,
      "evict the data from the CPU's caches before every call"},
-    {"seed", NUMBER, IN(seed), "N", NULL, "of the random data (from the system)"},
+    {"seed", NUMBER, IN(seed), "N", NULL, "seed of the random data (from the system)"},
     {"isal", TEXT, IN(isal), "FILE", "mul,rlnc",
      "ISA-L's library (libisal.so.2); empty: leave it out"},
     {"isal", TEXT, IN(isal), "LIST", "storage",
-     "ISA-L's libraries (libisal.so.2), each its functions for some instructions where :sse, "
-     ":avx2, :avx512, :avx2_gfni or such follows; empty: leave it out"},
+     "ISA-L's libraries (libisal.so.2); append :sse, :avx2, :avx512, :avx2_gfni or another to use "
+     "only its functions for these instructions; empty: leave it out"},
     {"peers", TEXT, IN(peers), "LIST", "rlnc",
-     "other RLNC libraries' files, as bench/peers/rlnc builds them (none)"},
+     "files of other RLNC libraries, built by bench/peers/rlnc (none)"},
     {"jerasure", TEXT, IN(jerasure), "FILE", "storage",
-     "Jerasure's (libJerasure.so.2); empty: leave it out"},
+     "Jerasure's library (libJerasure.so.2); empty: leave it out"},
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",
-     "what bench/peers/klauspost builds (none)"},
+     "the library that bench/peers/klauspost builds (none)"},
     {"json", TEXT, IN(json), "FILE", NULL,
-     "write every repetition's time, with provenance (until the end to FILE.part); -: to standard "
-     "output, and tables to standard error"},
+     "write every repetition's time, with provenance (to FILE.part until the end); -: to standard "
+     "output, with tables on standard error"},
     {"quick", FLAG, IN(quick), NULL, TIMED, "9 repetitions of 4 ms, and fewer shapes"},
     {"quick", FLAG, IN(quick), NULL, "sim,banks", "9 repetitions, and fewer shapes"},
     {"help", HELP, 0, NULL, NULL, "this list"},
@@ -117,8 +117,7 @@ static void put_help(const char *comparison) {
     if (weft_bench_listed(all[i].takers, comparison))
       printf("  --%s %-*s %s\n", all[i].name, 16 - (int)strlen(all[i].name),
              all[i].value ? all[i].value : "", all[i].about);
-  puts("In parentheses: what holds otherwise. A LIST is parted by commas; suffix Ki or K: times "
-       "1024, "
+  puts("Defaults are in parentheses. A LIST is separated by commas; suffix Ki or K: times 1024, "
        "Mi or M: times 1024^2.");
 }
 
@@ -250,8 +249,8 @@ static bool can_write(const weft_bench_options *options) {
 static int refuse(const char *comparison, int option, const char *word) {
   fprintf(stderr, "weft bench %s: %s%s (see weft bench %s --help)\n", comparison, word,
           option == ':'       ? " needs a value"
-          : strchr(word, '=') ? " is no option of it, or takes no value"
-                              : " is no option of it",
+          : strchr(word, '=') ? " is not an option of it, or accepts no value"
+                              : " is not an option of it",
           comparison);
   return WEFT_BENCH_USAGE;
 }
@@ -291,16 +290,16 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       if (pass == 0 && all[taken].at != IN(quick))
         continue;
       if (!take(options, taken, optarg)) {
-        fprintf(stderr, "weft bench %s: --%s does not take '%s'", argv[0], all[taken].name,
+        fprintf(stderr, "weft bench %s: --%s does not accept '%s'", argv[0], all[taken].name,
                 optarg ? optarg : "");
         if (all[taken].kind == SIZES && most_of(argv[0], all[taken].at) < SIZE_MAX)
-          fprintf(stderr, ", but 1 to %zu", most_of(argv[0], all[taken].at));
+          fprintf(stderr, ", only 1 to %zu", most_of(argv[0], all[taken].at));
         fprintf(stderr, ": %s\n", all[taken].about);
         return WEFT_BENCH_USAGE;
       }
     }
     if (optind < argc) {
-      fprintf(stderr, "weft bench %s: '%s' is no option\n", argv[0], argv[optind]);
+      fprintf(stderr, "weft bench %s: unexpected argument '%s'\n", argv[0], argv[optind]);
       return WEFT_BENCH_USAGE;
     }
   }

@@ -32,7 +32,7 @@ int weft_bench_peer_command(int argc, char **argv) {
     }
   if (12 + options.n.value[0] + options.k.value[0] > WEFT_SESSION_PLAIN_BYTES) {
     fprintf(stderr,
-            "weft bench peer: --n and --k may be %d together at most: a packet must fit "
+            "weft bench peer: --n and --k may be at most %d together: a packet must fit "
             "into one datagram\n",
             (int)WEFT_SESSION_PLAIN_BYTES - 12);
     return WEFT_BENCH_USAGE;

@@ -45,7 +45,7 @@ size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t fe
 }
 
 static void refuse_rows(const weft_bench_options *options) {
-  fprintf(stderr, "weft bench %s: --rows takes one row, not '%s'\n", options->argv[0],
+  fprintf(stderr, "weft bench %s: --rows needs one row, not '%s'\n", options->argv[0],
           options->rows);
 }
 

@@ -92,12 +92,12 @@ static bool shapes_known(const char *list) {
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
     size_t count = 0;
     if (++shapes > WEFT_BENCH_STORAGE_SHAPES) {
-      fprintf(stderr, "weft bench storage: --shapes takes %u shapes at most\n",
+      fprintf(stderr, "weft bench storage: --shapes accepts at most %u shapes\n",
               WEFT_BENCH_STORAGE_SHAPES);
       return false;
     }
     if (!read_shapes(at, shape, 1, &count)) {
-      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
+      fprintf(stderr, "weft bench storage: --shapes: '%s' is not a shape such as 10+4\n", at);
       return false;
     }
   }
@@ -152,7 +152,7 @@ static bool parts_known(const char *list) {
     while (p < PARTS && (strlen(parts[p].name) != length || memcmp(parts[p].name, at, length) != 0))
       p++;
     if (p == PARTS) {
-      fprintf(stderr, "weft bench storage: --operations: no part is called '%.*s'; there are:\n",
+      fprintf(stderr, "weft bench storage: --operations: there is no part '%.*s'; there are:\n",
               (int)length, at);
       for (p = 0; p < PARTS; p++)
         fprintf(stderr, "  %-14s %s\n", parts[p].name, parts[p].what);

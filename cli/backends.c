@@ -30,12 +30,14 @@ static int as_json(void) {
 int cli_backends(int argc, char **argv) {
   gboolean json = FALSE;
   const GOptionEntry entries[] = {
-      {"json", 0, 0, G_OPTION_ARG_NONE, &json, "One JSON object instead of the table", NULL}, {0}};
+      {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print one JSON object instead of the table", NULL},
+      {0}};
   const int code = cli_parse("backends",
-                             "Lists the backend rows, best first. The first host row that is here "
-                             "computes; another\n"
-                             "one if --backend NAME or WEFT_BACKEND=NAME says so (cuda: the first "
-                             "device row).",
+                             "Lists the backend rows (implementations of the kernels), best "
+                             "first. weft uses the\n"
+                             "first host row that this machine can run, unless --backend NAME or "
+                             "WEFT_BACKEND=NAME\n"
+                             "selects another one (cuda: the first device row).",
                              "Exit codes: 0 done; 2 command line; 3 output.", entries, argc, argv);
   if (code >= 0)
     return code;

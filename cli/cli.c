@@ -104,8 +104,9 @@ static int refuse_flag_values(const char *command, const GOptionEntry *entries, 
       const size_t length = strlen(e->long_name);
       if (e->arg == G_OPTION_ARG_NONE && strncmp(argv[i], "--", 2) == 0 &&
           strncmp(argv[i] + 2, e->long_name, length) == 0 && argv[i][2 + length] == '=')
-        return cli_error(command, CLI_USAGE, "--%s takes no value, not '%s' (see weft help %s)",
-                         e->long_name, argv[i] + 3 + length, command);
+        return cli_error(command, CLI_USAGE,
+                         "--%s accepts no value, but has '%s' (see weft help %s)", e->long_name,
+                         argv[i] + 3 + length, command);
     }
   return -1;
 }
@@ -115,12 +116,12 @@ static int refuse_empty_paths(const char *command, const GOptionEntry *entries) 
   for (const GOptionEntry *e = entries; e->long_name; e++) {
     const char *const one = e->arg == G_OPTION_ARG_FILENAME ? *(char **)e->arg_data : NULL;
     if (one && !*one)
-      return cli_error(command, CLI_USAGE, "--%s takes %s, not an empty word (see weft help %s)",
+      return cli_error(command, CLI_USAGE, "--%s needs %s, not an empty string (see weft help %s)",
                        e->long_name, e->arg_description, command);
     char **const words = e->arg == G_OPTION_ARG_FILENAME_ARRAY ? *(char ***)e->arg_data : NULL;
     for (char **w = words; w && *w; w++)
       if (!**w)
-        return cli_error(command, CLI_USAGE, "takes %s, not an empty word (see weft help %s)",
+        return cli_error(command, CLI_USAGE, "needs %s, not an empty string (see weft help %s)",
                          e->arg_description, command);
   }
   return -1;

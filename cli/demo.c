@@ -9,16 +9,15 @@
 enum { MAX_PEERS = 65535 };
 
 static const char summary[] =
-    "Streams an input from a source to peers that recode for each other: random push over a "
-    "random\n"
-    "graph, loss on every link, in one process and in virtual time, with real bytes. Every byte\n"
-    "that every peer decoded is checked against the input.";
+    "Streams an input from a source to peers that recode for each other: random push over a\n"
+    "random graph with loss on every link, in one process and in virtual time, with real bytes.\n"
+    "Checks every byte that each peer decodes against the input.";
 
 static const char description[] =
-    "Rates and sizes take k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024); times a unit (20ms,\n"
-    "1s), a number alone is milliseconds.\n"
-    "Memory: about (peers + 1) x window x segment-blocks x block-bytes; where a clip or file is\n"
-    "shorter than a window, (peers + 1) x its size in whole segments.\n"
+    "Defaults are in parentheses. Rates and sizes accept k, M, G (powers of 1000) and Ki, Mi, Gi\n"
+    "(of 1024); times accept a unit (20ms, 1s); a plain number is milliseconds.\n"
+    "Memory: about (peers + 1) x window x segment-blocks x block-bytes; if the input is shorter\n"
+    "than a window, (peers + 1) x its size in whole segments.\n"
     "Exit codes: 0 every peer holds the input; 1 some peer does not; 2 command line; 3 input or\n"
     "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
     "129 by a terminal that closed.";
@@ -41,8 +40,8 @@ static int whole(const char *option, gint64 value, gint64 min, gint64 max) {
 static int quantity(const char *option, const char *text, uint64_t *out) {
   if (!text || cli_parse_quantity(text, out))
     return -1;
-  return cli_error(NAME, CLI_USAGE, "%s takes a number from 1 on, such as 20M, not '%s'", option,
-                   text);
+  return cli_error(NAME, CLI_USAGE, "%s needs a number of at least 1, such as 20M, not '%s'",
+                   option, text);
 }
 
 static int loss(const char *text, double *out) {
@@ -58,7 +57,7 @@ static int delay(const char *option, const char *text, int64_t *out_us) {
   if (!text)
     return -1;
   if (!weft_sim_parse_time(text, 1e3, &us))
-    return cli_error(NAME, CLI_USAGE, "%s takes milliseconds, or a time such as 20ms, not '%s'",
+    return cli_error(NAME, CLI_USAGE, "%s needs milliseconds, or a time such as 20ms, not '%s'",
                      option, text);
   *out_us = us > 0 && us < 1e12 ? (int64_t)us : 0;
   return -1;
@@ -95,7 +94,8 @@ static int check(const demo_words *w, demo_settings *s) {
       return code;
   }
   if (w->clip && w->input)
-    return cli_error(NAME, CLI_USAGE, "--clip makes the input, so it does not go with --input");
+    return cli_error(NAME, CLI_USAGE,
+                     "--clip generates the input, so it cannot be used with --input");
   weft_sim_parameters *o = &s->swarm;
   int code = loss(w->loss, &o->loss);
   if (code < 0)
@@ -144,9 +144,10 @@ static demo_settings settings_of(const demo_words *w) {
 static int parse(int argc, char **argv, demo_words *w) {
   const GOptionEntry entries[] = {
       {"input", 'i', 0, G_OPTION_ARG_FILENAME, &w->input,
-       "What to stream; - is standard input; without it a clip made from the seed", "FILE"},
-      {"clip", 0, 0, G_OPTION_ARG_STRING, &w->clip, "Length of that clip in bytes (32Mi)", "SIZE"},
-      {"peers", 'p', 0, G_OPTION_ARG_INT64, &w->peers, "Peers beside the source (16)", "N"},
+       "File to stream; - is standard input; default: a clip generated from the seed", "FILE"},
+      {"clip", 0, 0, G_OPTION_ARG_STRING, &w->clip, "Length of the generated clip in bytes (32Mi)",
+       "SIZE"},
+      {"peers", 'p', 0, G_OPTION_ARG_INT64, &w->peers, "Peers besides the source (16)", "N"},
       {"segment-blocks", 'n', 0, G_OPTION_ARG_INT64, &w->blocks,
        "Blocks in a segment, 1..1024 (128)", "N"},
       {"block-bytes", 'k', 0, G_OPTION_ARG_INT64, &w->block_bytes,
@@ -154,23 +155,25 @@ static int parse(int argc, char **argv, demo_words *w) {
       {"loss", 'l', 0, G_OPTION_ARG_STRING, &w->loss,
        "Probability that a link loses a datagram, 0..0.9 or in percent (5%)", "P"},
       {"seed", 's', 0, G_OPTION_ARG_INT64, &w->seed,
-       "Same seed and options, same run, bit for bit (1)", "N"},
-      {"degree", 0, 0, G_OPTION_ARG_INT64, &w->degree, "Neighbours of a node at most (4)", "N"},
-      {"window", 0, 0, G_OPTION_ARG_INT64, &w->window, "Segments that a node holds (16)", "N"},
+       "Random seed: same seed and options, same run, bit for bit (1)", "N"},
+      {"degree", 0, 0, G_OPTION_ARG_INT64, &w->degree, "Most neighbours of a node (4)", "N"},
+      {"window", 0, 0, G_OPTION_ARG_INT64, &w->window, "Window of a node, in segments (16)", "N"},
       {"batch", 0, 0, G_OPTION_ARG_INT64, &w->batch, "Packets coded in one product (8)", "N"},
       {"upload", 0, 0, G_OPTION_ARG_STRING, &w->upload, "Uplink of a peer, bits/s (20M)", "RATE"},
       {"source-upload", 0, 0, G_OPTION_ARG_STRING, &w->source_upload,
        "Uplink of the source, bits/s (40M)", "RATE"},
       {"delay-min", 0, 0, G_OPTION_ARG_STRING, &w->delay_min,
-       "Least delay of a link, one way (5ms)", "TIME"},
-      {"delay-max", 0, 0, G_OPTION_ARG_STRING, &w->delay_max, "Greatest (40ms)", "TIME"},
+       "Smallest one-way delay of a link (5ms)", "TIME"},
+      {"delay-max", 0, 0, G_OPTION_ARG_STRING, &w->delay_max,
+       "Largest one-way delay of a link (40ms)", "TIME"},
       {"coded-only", 0, 0, G_OPTION_ARG_NONE, &w->coded_only,
-       "The source sends coded packets only, no block as it is", NULL},
+       "The source sends coded packets only, no uncoded blocks", NULL},
       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
-       "Backend row that computes (the best one; see weft backends)", "NAME"},
+       "Backend row to use (the best one; see weft backends)", "NAME"},
       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
-       "Threads that share the peers (one per processor)", "N"},
-      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of the tables", NULL},
+       "Threads among which peers are divided (one per processor)", "N"},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "Print one JSON object instead of the tables",
+       NULL},
       {0}};
   return cli_parse(NAME, summary, description, entries, argc, argv);
 }

@@ -117,14 +117,14 @@ void demo_report_table(const demo_settings *s, const demo_outcome *outcome) {
   print_peers(s, outcome);
   printf("\ntime to decode (virtual): min %.3f s, median %.3f s, max %.3f s\n", t.min, t.median,
          t.max);
-  printf("\nbytes sent, and their share of the useful ones\n");
+  printf("\nbytes sent, and their ratio to the useful bytes\n");
   print_share("useful", o.useful, o.useful);
   print_share("dependent (of no use)", o.dependent, o.useful);
   print_share("lost on links", o.lost, o.useful);
   print_share("headers and coefficients", o.header, o.useful);
   print_share("control messages", o.control, o.useful);
   print_share("padding of the last block", o.padding, o.useful);
-  printf("\ncoding in real time (of %.2f s for the whole run)\n", outcome->wall_s);
+  printf("\ntime spent coding (of %.2f s for the whole run)\n", outcome->wall_s);
   print_cost("encoded by the source", &outcome->encode);
   print_cost("recoded by the peers", &outcome->recode);
   print_cost("decoded by the peers", &outcome->decode);

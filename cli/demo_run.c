@@ -138,8 +138,8 @@ static int take_result(run *r, weft_sim_swarm *swarm) {
   out->complete = true;
   if (r->input.cut)
     cli_error(NAME, CLI_OK,
-              "%s was cut while it was read: the input is the %" PRIu64 " bytes of %" PRIu64
-              " that were there",
+              "%s was truncated while it was read: the input is the first %" PRIu64
+              " of its %" PRIu64 " bytes",
               r->input.path, out->input_bytes, r->input.total);
   return out->same == s->swarm.peers ? CLI_OK : CLI_DIFFERS;
 }
@@ -187,7 +187,7 @@ static int check_memory(const demo_settings *s, uint64_t input_bytes) {
   if (need <= 0.8 * have)
     return -1;
   return cli_error(NAME, CLI_MACHINE,
-                   "the windows may take %.1f GiB and this machine has %.1f GiB; lower --peers, "
+                   "the windows may need %.1f GiB and this machine has %.1f GiB; lower --peers, "
                    "--window, --segment-blocks or --block-bytes",
                    need / 0x1p30, have / 0x1p30);
 }

@@ -8,9 +8,9 @@
 static const struct {
   const char *name, *value, *about; // about NULL: of what runs the program
 } variables[] = {
-    {"WEFT_BACKEND", "NAME", "what --backend says, where it is not given"},
-    {"WEFT_CODE_FOLDER", "FOLDER", "keeps what is compiled for a GPU at run time"},
-    {CLI_PEER_PREFIX "OPTION", "VALUE", "what --option of weft peer says (docs/peer.md)"},
+    {"WEFT_BACKEND", "NAME", "the default of --backend"},
+    {"WEFT_CODE_FOLDER", "FOLDER", "where to keep kernels compiled for a GPU at run time"},
+    {CLI_PEER_PREFIX "OPTION", "VALUE", "sets --option of weft peer (docs/peer.md)"},
     {"WEFT_ARCHIVE", NULL, NULL},     // tools/install
     {"WEFT_BAZEL", NULL, NULL},       // bazelw
     {"WEFT_CALLED_FROM", NULL, NULL}, // bazelw tells where it was called
@@ -50,6 +50,6 @@ void cli_environment_check(void) {
   g_auto(GStrv) names = g_listenv();
   for (char **name = names; *name; name++)
     if (g_str_has_prefix(*name, "WEFT_") && !known(*name))
-      cli_error(NULL, CLI_OK, "%s in the environment says nothing to weft (see weft --help)",
+      cli_error(NULL, CLI_OK, "%s in the environment is not a variable of weft (see weft --help)",
                 *name);
 }

@@ -21,24 +21,25 @@ static const struct {
      false},
     {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries",
      true},
-    {"store", cli_store, "keep a file as shards of which any k suffice: encode, decode, repair",
+    {"store", cli_store, "keep a file as shards, any k of which suffice: encode, decode, repair",
      true},
-    {"peer", cli_peer, "stream over UDP: be a source, join one, or track who is there", true},
-    {"backends", cli_backends, "list the backend rows, and which of them run here", false},
+    {"peer", cli_peer, "stream over UDP: run a source, join a stream, or run a tracker", true},
+    {"backends", cli_backends, "list the backend rows and which of them this machine can run",
+     false},
 };
 
 static int usage(FILE *to) {
   fputs("usage: weft COMMAND [OPTION...]\n\n", to);
   for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
     fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
-  fputs("\n  weft help COMMAND    tells a command's options\n"
-        "  weft --version       tells what was built\n\n",
+  fputs("\n  weft help COMMAND    shows a command's options\n"
+        "  weft --version       shows version, commit and build\n\n",
         to);
   cli_environment_tell(to);
   fputs(
-      "\nUnder --json an error, too, is a JSON object, where the report would be: of version,\n"
-      "command, exit_code and error. (weft bench --json FILE tells its errors as text, weft peer\n"
-      "as lines of its log under --log-format json.)\n"
+      "\nWith --json an error is printed as a JSON object, too, in place of the report: with\n"
+      "version, command, exit_code and error. (weft bench --json FILE prints its errors as text,\n"
+      "weft peer as lines of its log with --log-format json.)\n"
       "\nExit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
       "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
       "129 by a terminal that closed.\n",
@@ -53,7 +54,7 @@ static int run(int argc, char **argv) {
       return code == CLI_OK ? cli_flush(argv[0], code) : code;
     }
   (void)cli_json_errors(argc, argv, stdout);
-  return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
+  return cli_error(NULL, CLI_USAGE, "unknown command '%s' (see weft --help)", argv[0]);
 }
 
 // `weft help WORD...`: prints what `weft WORD... --help` does.
@@ -64,7 +65,7 @@ static int tell(int argc, char **argv) {
       words = commands[i].words;
   const int most = words ? 2 : 1;
   if (argc > most)
-    return cli_error("help", CLI_USAGE, "'%s' is one word too many", argv[most]);
+    return cli_error("help", CLI_USAGE, "unexpected argument '%s'", argv[most]);
   char *question[] = {argv[0], argc > 1 ? argv[1] : (char[]){"--help"}, (char[]){"--help"}, NULL};
   return run(argc > 1 ? 3 : 2, question);
 }
@@ -78,7 +79,7 @@ static void go_where_the_user_is(void) {
   if (folder && before)
     folder = before;
   if (folder && chdir(folder) != 0)
-    cli_error(NULL, CLI_IO, "%s cannot be entered; paths are taken from here", folder);
+    cli_error(NULL, CLI_IO, "cannot enter %s; paths are relative to the current folder", folder);
 }
 
 int main(int argc, char **argv) {
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
   if (argc < 2)
     return usage(stderr);
   if (strcmp(argv[1], "--version") == 0 && argc > 2)
-    return cli_error(NULL, CLI_USAGE, "--version takes nothing");
+    return cli_error(NULL, CLI_USAGE, "--version accepts no argument");
   if (strcmp(argv[1], "--version") == 0) {
     printf("weft %s, commit %s, %s, %s\n", weft_version(), weft_build_commit(),
            weft_build_compiler(), weft_build_flags());
@@ -104,7 +105,8 @@ int main(int argc, char **argv) {
   if (argv[1][0] == '-') {
     (void)cli_json_errors(argc, argv, stdout);
     return cli_error(NULL, CLI_USAGE,
-                     "options follow the command, as '%s' does not (see weft --help)", argv[1]);
+                     "options go after the command, but '%s' comes first (see weft --help)",
+                     argv[1]);
   }
   cli_environment_check();
   return run(argc - 1, argv + 1);

@@ -11,13 +11,14 @@ static int usage(FILE *to) {
       "usage: weft peer source --input FILE|-|udp://:PORT [--listen ADDRESS] [OPTION...]\n"
       "       weft peer join --source ADDRESS --output FILE|-|udp://HOST:PORT|http://:PORT/\n"
       "       weft peer tracker [--listen ADDRESS] [OPTION...]\n\n"
-      "  source     gives a stream: a file from its first byte, or what comes\n"
-      "  join       receives it, passes it on, and plays it; ends with the stream\n"
-      "  tracker    tells those who join of each other\n\n"
-      "weft peer WORD --help tells the options. Each may also stand in the environment\n"
-      "(WEFT_PEER_LISTEN=...) or in a file (--config: under [peer], listen=...): a flag wins over\n"
-      "the environment, that over the file.\n\n"
-      "HTTP output stays for who still reads after the end, for 10 minutes at most.\n\n"
+      "  source     serves a stream: a file from its first byte, or live input as it arrives\n"
+      "  join       receives a stream, passes it on and plays it; ends with the stream\n"
+      "  tracker    tells joining peers about each other\n\n"
+      "weft peer WORD --help lists the options. Each can also be set in the environment\n"
+      "(WEFT_PEER_LISTEN=...) or in a file (--config: listen=... under [peer]). A flag overrides\n"
+      "the environment, which overrides the file.\n\n"
+      "After the end, HTTP output stays for clients that are still reading, for at most 10\n"
+      "minutes.\n\n"
       "Exit codes: 0 the stream ended, or SIGTERM; 1 the stream was lost before its end; 2 "
       "command\n"
       "line; 3 input, output or address; 4 memory, backend, or fewer than 16 file descriptors\n"
@@ -34,7 +35,7 @@ int cli_peer(int argc, char **argv) {
   }
   peer_options_foresee_log(argc, argv);
   if (argc < 2 && peer_log_is_json()) // a JSON log has no place for the usage
-    return cli_error(PEER_NAME, CLI_USAGE, "takes source, join or tracker");
+    return cli_error(PEER_NAME, CLI_USAGE, "needs source, join or tracker");
   if (argc < 2)
     return usage(stderr);
   peer_settings settings;

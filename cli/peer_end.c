@@ -11,10 +11,10 @@ static void end_of_fetching(peer_run_state *r) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
   if (s.had_all == 0)
-    peer_run_stop(r,
-                  cli_error(PEER_NAME, CLI_DIFFERS,
-                            "nobody is known to have all of it (%" G_GUINT64_FORMAT " left before)",
-                            s.left_early));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_DIFFERS,
+                               "no peer is known to have the whole file (%" G_GUINT64_FORMAT
+                               " left early)",
+                               s.left_early));
   else if (s.left_early > 0)
     peer_log(PEER_WARNING, "unfinished",
              "left_early=%" G_GUINT64_FORMAT " had_all=%" G_GUINT64_FORMAT, s.left_early,
@@ -101,24 +101,25 @@ static int no_answer(const peer_run_state *r) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
   if (s.sent == 0 && s.send_errors > 0)
-    return cli_error(PEER_NAME, CLI_IO, "nothing could be sent to %s: %s", r->s->bootstrap_text,
+    return cli_error(PEER_NAME, CLI_IO, "cannot send to %s: %s", r->s->bootstrap_text,
                      g_strerror(s.send_error));
-  return cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
+  return cli_error(PEER_NAME, CLI_IO, "no answer from %s within %g s", r->s->bootstrap_text,
                    r->s->timeout_s);
 }
 
 // Reports why there is no stream: nodes had none, none answered, or it could not begin here.
 static int no_stream(const peer_run_state *r) {
   if (r->failed == WEFT_E_ARGUMENT)
-    return cli_error(PEER_NAME, CLI_IO, "there can be no such stream as was offered at %s",
+    return cli_error(PEER_NAME, CLI_IO, "the stream offered at %s has impossible parameters",
                      r->s->bootstrap_text);
   if (r->failed != WEFT_OK)
-    return cli_error(PEER_NAME, CLI_MACHINE, "the stream at %s could not begin here: %s",
+    return cli_error(PEER_NAME, CLI_MACHINE, "the stream at %s could not be started: %s",
                      r->s->bootstrap_text, weft_status_text(r->failed));
   if (r->no_stream && r->s->has_source_key)
-    return cli_error(PEER_NAME, CLI_KEY, "whoever answered has no stream with that --source-key");
+    return cli_error(PEER_NAME, CLI_KEY,
+                     "no node that answered has a stream with that --source-key");
   if (r->no_stream || weft_node_links(r->node) > 0)
-    return cli_error(PEER_NAME, CLI_IO, "whoever answered at %s had no stream within %g s",
+    return cli_error(PEER_NAME, CLI_IO, "%s answered, but had no stream within %g s",
                      r->s->bootstrap_text, r->s->timeout_s);
   return no_answer(r);
 }

@@ -70,7 +70,7 @@ static void tell_lost(peer_run_state *r, const weft_node_event *event, const cha
 static void tell_another_stream(peer_run_state *r, const char *address) {
   r->other_streams++;
   peer_log(peer_is_news(r->other_streams) ? PEER_WARNING : PEER_DEBUG, "another-stream",
-           "address=%s times=%u advice=start-anew-to-join-that-one", address, r->other_streams);
+           "address=%s times=%u advice=restart-to-join-that-one", address, r->other_streams);
 }
 
 static void tell_successor(peer_run_state *r, const weft_node_event *event, const char *address) {

@@ -18,61 +18,68 @@ typedef struct option {
 _Static_assert(OPTIONS <= 64, "given has a bit for each");
 
 static const option options[OPTIONS] = {
-    [O_CONFIG] = {"config", ALL, NULL, "FILE", "More options, one a line under [peer]"},
+    [O_CONFIG] = {"config", ALL, NULL, "FILE",
+                  "File with more options, one per line, under [peer]"},
     [O_INPUT] = {"input", SOURCE, NULL, "INPUT", "FILE, - or udp://[ADDRESS]:PORT"},
     [O_LISTEN] = {"listen", ALL, ":0", "ADDRESS",
-                  "Where to be reached: 1.2.3.4:7000, [::1]:7000, :7000"},
+                  "Address to listen on: 1.2.3.4:7000, [::1]:7000, :7000"},
     [O_MAP_PORT] = {"map-port", ALL, "off", "on|off",
-                    "At home: have the router let in what comes to that port (NAT-PMP, UPnP)"},
+                    "At home: have the router forward that port (NAT-PMP, UPnP)"},
     [O_SOURCE] = {"source", JOIN, NULL, "ADDRESS,...",
-                  "A source, or peers or trackers of its stream"},
+                  "Addresses of a source, or of peers or trackers of its stream"},
     [O_TRACKER] = {"tracker", SOURCE | JOIN, NULL, "ADDRESS,...",
                    "Trackers to announce this node to"},
     [O_OUTPUT] = {"output", JOIN, NULL, "OUTPUT",
                   "FILE, -, udp://HOST:PORT or http://[ADDRESS]:PORT/"},
-    [O_SOURCE_KEY] = {"source-key", JOIN, NULL, "HEX",
-                      "The source's public key; without it the first that answers is believed"},
-    [O_KEY_FILE] = {"key-file", ALL, NULL, "FILE",
-                    "This node's identity; made if there is none. Without it: one for this run"},
-    [O_RATE] = {"rate", SOURCE, "0", "RATE", "Bits/s at which the stream plays (0: as it comes)"},
-    [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Bits/s sent at most (0: no limit)"},
-    [O_CONGESTION] = {"congestion", SOURCE | JOIN, "ledbat", "NAME",
-                      "ledbat: makes way when the path to a neighbour queues; off: --upload alone"},
+    [O_SOURCE_KEY] =
+        {"source-key", JOIN, NULL, "HEX",
+         "The source's public key; without it, the key in the first answer is trusted"},
+    [O_KEY_FILE] =
+        {"key-file", ALL, NULL, "FILE",
+         "File with this node's identity, created if missing; without it, one for this run only"},
+    [O_RATE] = {"rate", SOURCE, "0", "RATE",
+                "Playback rate of the stream in bits/s (0: as the input arrives)"},
+    [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Upload limit in bits/s (0: none)"},
+    [O_CONGESTION] =
+        {"congestion", SOURCE | JOIN, "ledbat", "NAME",
+         "ledbat: yields when packets queue on the path to a neighbour; off: only --upload limits"},
     [O_SCHEME] = {"scheme", SOURCE | JOIN, "push", "NAME",
-                  "push: sends what others lack, unasked; pull (sources: live): asks, for less "
-                  "uplink; ./FILE: a policy of your own"},
-    [O_STREAM] =
-        {"stream", SOURCE, "0", "HEX",
-         "The stream's number (0: of a file with --key-file one of its own, else a random one)"},
+                  "push: sends what others lack, unrequested; pull (sources: live only): requests, "
+                  "to save uplink; ./FILE: a policy of your own"},
+    [O_STREAM] = {"stream", SOURCE, "0", "HEX",
+                  "The stream's id (0: for a file with --key-file derived from both, else random)"},
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
     [O_WINDOW] = {"window", SOURCE | JOIN, NULL, "N",
-                  "Segments held (64; live what --lag needs; of a file that is fetched all, to "
-                  "64 MiB)"},
+                  "Window in segments (64; live: as many as --lag needs; a file to fetch: all of "
+                  "it, up to 64 MiB)"},
     [O_BATCH] = {"batch", SOURCE | JOIN, "16", "N",
-                 "Packets coded in one product, and sent to one neighbour"},
+                 "Packets coded in one product and sent to one neighbour at a time"},
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",
-                      "Neighbours looked for; twice as many are taken"},
+                      "Neighbours to seek; up to twice as many are accepted"},
     [O_FROM] = {"from", JOIN, "0", "PLACE",
-                "On demand: play from that time on, or from a byte with B behind (3000000B)"},
+                "On demand: where to begin playback: a time, or a byte position with B appended "
+                "(3000000B)"},
     [O_GATHER] = {"gather", JOIN, "8", "N",
-                  "Not live: segments decoded in one call, beside the main loop (1: each at once)"},
-    [O_STARTUP] = {"startup", JOIN, "1000ms", "TIME", "Buffered before playing"},
-    [O_LAG] = {"lag", SOURCE, "3000ms", "TIME", "Live: how far behind the source all play"},
+                  "Not live: segments decoded in one call, on a thread beside the main loop (1: "
+                  "each at once)"},
+    [O_STARTUP] = {"startup", JOIN, "1000ms", "TIME",
+                   "Startup delay: time to buffer before playback"},
+    [O_LAG] = {"lag", SOURCE, "3000ms", "TIME", "Live: how far behind the source all peers play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
                      "Live: reveal checksums, so that polluters are found at their first packet"},
     [O_LINGER] = {"linger", SOURCE | JOIN, "5s", "TIME",
-                  "Goes on serving others after the end, at most, while they lack something"},
+                  "After the end, longest time to keep serving peers that still lack something"},
     [O_STAY] = {"stay", SOURCE | JOIN, "0", "TIME|forever",
-                "Of a file: who has all of it stays so long for those who come later"},
+                "Files: how long to stay once complete, to serve peers that come later"},
     [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME",
-                   "Gives up when no stream, or nothing new of it, came for so long"},
+                   "Give up after this long without a stream, or without new data of it"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},
-    [O_METRICS] = {"metrics", ALL, NULL, "ADDRESS", "HTTP: /metrics, /healthz, /status"},
+    [O_METRICS] = {"metrics", ALL, NULL, "ADDRESS",
+                   "Address to serve HTTP on: /metrics, /healthz, /status"},
     [O_LOG_LEVEL] = {"log-level", ALL, "info", "LEVEL", "error, warning, info or debug"},
     [O_LOG_FORMAT] = {"log-format", ALL, "text", "FORMAT", "text or json"},
-    [O_BACKEND] = {"backend", SOURCE | JOIN, NULL, "NAME",
-                   "Backend row that computes (the best one)"},
+    [O_BACKEND] = {"backend", SOURCE | JOIN, NULL, "NAME", "Backend row to use (the best one)"},
     [O_THREADS] = {"threads", SOURCE | JOIN, "1", "N", "Threads that share a product"},
 };
 
@@ -97,7 +104,7 @@ static int refuse_unknown_variables(void) {
     }
     if (!there)
       return cli_error(PEER_NAME, CLI_USAGE,
-                       "%s in the environment is no option (see weft help peer)", *name);
+                       "%s in the environment is not an option (see weft help peer)", *name);
   }
   return -1;
 }
@@ -152,7 +159,7 @@ static int from_file(const char *path, int word, char **values) {
   if (!g_file_get_contents(path, &text, &bytes, &error))
     return cli_error(PEER_NAME, CLI_USAGE, "--config: %s", error->message);
   if (!g_utf8_validate(text, (gssize)bytes, NULL)) // errors would show a terminal its bytes
-    return cli_error(PEER_NAME, CLI_USAGE, "--config %s: it is no text (UTF-8)", path);
+    return cli_error(PEER_NAME, CLI_USAGE, "--config %s: not a text file (UTF-8)", path);
   g_autoptr(GKeyFile) file = weft_sim_key_file(text, path, why);
   if (!file)
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s", why);
@@ -162,12 +169,12 @@ static int from_file(const char *path, int word, char **values) {
   foresee(values[O_LOG_FORMAT]);
   g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
   if (*groups && !g_key_file_has_group(file, "peer"))
-    return cli_error(PEER_NAME, CLI_USAGE, "--config %s: there is no group [peer], but [%s]", path,
+    return cli_error(PEER_NAME, CLI_USAGE, "--config %s: there is no group [peer], only [%s]", path,
                      *groups);
   g_auto(GStrv) keys = g_key_file_get_keys(file, "peer", NULL, NULL);
   for (char **key = keys; key && *key; key++)
     if (!known(*key, word))
-      return cli_error(PEER_NAME, CLI_USAGE, "--config %s:%d: there is no option '%s' here", path,
+      return cli_error(PEER_NAME, CLI_USAGE, "--config %s:%d: '%s' is not an option here", path,
                        weft_sim_key_file_line(text, "peer", *key, 0), *key);
   return -1;
 }
@@ -220,12 +227,12 @@ int peer_options_gather(const char *word_text, int word, int argc, char **argv, 
     entries[count++] =
         (GOptionEntry){o->name, 0, 0, G_OPTION_ARG_STRING, &values[i], about[i], o->argument};
   }
-  int code = cli_parse(command, "See weft peer --help for what it does and its exit codes.",
-                       "In brackets: what holds otherwise. Rates take k, M, G (powers of 1000).\n"
-                       "Times take a unit (500ms, 1s, 2min, 1h); a number alone is milliseconds "
-                       "of --startup\n"
-                       "and --lag, seconds of the others.",
-                       entries, argc, argv);
+  int code =
+      cli_parse(command, "See weft peer --help for an overview and the exit codes.",
+                "Defaults are in brackets. Rates accept the suffixes k, M, G (powers of 1000).\n"
+                "Times accept a unit (500ms, 1s, 2min, 1h); a plain number is milliseconds for "
+                "--startup\nand --lag, and seconds for the others.",
+                entries, argc, argv);
   for (size_t i = 0; i < OPTIONS; i++)
     g_free(about[i]);
   if (code < 0)

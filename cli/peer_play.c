@@ -41,10 +41,9 @@ static bool can_begin(peer_run_state *r, const weft_stream *stream) {
   if (stream->mode != WEFT_MODE_VOD)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: this stream is not on demand"));
   else if (beginning(s, stream) >= stream->bytes)
-    peer_run_stop(r,
-                  cli_error(PEER_NAME, CLI_USAGE,
-                            "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
-                            stream->bytes));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE,
+                               "--from is past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
+                               stream->bytes));
   else
     return true;
   return false;
@@ -81,7 +80,7 @@ void peer_play_open(peer_run_state *r) {
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
-    peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such place"));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such position"));
   else if (!weft_sink_has_room(r->sink)) // no client has asked for it yet
     peer_log(PEER_INFO, "waiting", "reader_of=%s", r->s->output);
   g_free(why);

@@ -37,14 +37,15 @@ static void put_traffic(GString *out, const peer_view *view, const weft_node_sta
   const metric metrics[] = {
       {"weft_peer_neighbours", "gauge", "Neighbours that have the stream.",
        (double)weft_node_neighbours(view->node)},
-      {"weft_peer_sessions", "gauge", "Open sessions, those with trackers too.", (double)s->links},
-      {"weft_peer_port_mapped", "gauge", "Whether --map-port has a port at the router.",
+      {"weft_peer_sessions", "gauge", "Open sessions, including those with trackers.",
+       (double)s->links},
+      {"weft_peer_port_mapped", "gauge", "Whether --map-port has mapped a port at the router.",
        view->port.way != WEFT_ROUTER_CLOSED},
-      {"weft_peer_uptime_seconds", "gauge", "Since the start.",
+      {"weft_peer_uptime_seconds", "gauge", "Time since the start.",
        (double)(g_get_monotonic_time() - view->start_us) / 1e6},
       {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s->sent},
       {"weft_peer_bytes_sent_total", "counter", "Bytes of datagrams sent.", (double)s->sent_bytes},
-      {"weft_peer_send_calls_total", "counter", "System calls that sent them.",
+      {"weft_peer_send_calls_total", "counter", "System calls that sent datagrams.",
        (double)s->send_calls},
       {"weft_peer_datagrams_dropped_total", "counter", "Datagrams that could not be sent.",
        (double)(s->send_dropped + s->send_errors)},
@@ -64,26 +65,26 @@ static void put_traffic(GString *out, const peer_view *view, const weft_node_sta
 
 static void put_playback(GString *out, const peer_view *view, const weft_engine_statistics *e) {
   const metric metrics[] = {
-      {"weft_peer_segments_total", "counter", "Segments complete.", (double)e->segments},
-      {"weft_peer_segments_due_total", "counter", "Segments whose time to play came.",
+      {"weft_peer_segments_total", "counter", "Complete segments.", (double)e->segments},
+      {"weft_peer_segments_due_total", "counter", "Segments whose playback deadline came.",
        (double)e->due},
-      {"weft_peer_segments_in_time_total", "counter", "Of these, complete by then.",
-       (double)e->in_time},
+      {"weft_peer_segments_in_time_total", "counter",
+       "Segments that were complete by their playback deadline.", (double)e->in_time},
       {"weft_peer_segments_skipped_total", "counter", "Live segments not played.",
        (double)e->skipped},
       {"weft_peer_segments_passed_over_total", "counter",
-       "Live segments not played, nor due, as there was no stream, or no output, for long.",
+       "Live segments neither played nor due, because stream or output had paused for long.",
        (double)e->passed_over},
-      {"weft_peer_forgone_ratio", "gauge",
-       "Part of the live stream that is forgone, or comes last.",
+      {"weft_peer_forgone_ratio", "gauge", "Share of the live stream that is forgone or sent last.",
        (double)e->forgone / WEFT_POLICY_CLASSES},
-      {"weft_peer_link_narrow", "gauge", "Whether what neighbours send queues at the own link.",
-       (double)e->narrow},
-      {"weft_peer_continuity_ratio", "gauge", "Segments in time of segments due.", continuity(e)},
-      {"weft_peer_stalls_total", "counter", "Times that playback waited.", (double)e->stalls},
-      {"weft_peer_played_bytes_total", "counter", "Bytes given to the output.",
+      {"weft_peer_link_narrow", "gauge",
+       "Whether packets from neighbours queue at this node's own link.", (double)e->narrow},
+      {"weft_peer_continuity_ratio", "gauge", "Share of due segments that were complete in time.",
+       continuity(e)},
+      {"weft_peer_stalls_total", "counter", "Times that playback stalled.", (double)e->stalls},
+      {"weft_peer_played_bytes_total", "counter", "Bytes written to the output.",
        view->sink ? (double)weft_sink_bytes(view->sink) : 0},
-      {"weft_peer_taken_bytes_total", "counter", "Bytes taken from the input.",
+      {"weft_peer_taken_bytes_total", "counter", "Bytes read from the input.",
        view->feed ? (double)weft_feed_taken(view->feed) : 0},
   };
   put_metrics(out, metrics, G_N_ELEMENTS(metrics));
@@ -100,17 +101,18 @@ static void put_trust(GString *out, const weft_node_statistics *s) {
       {"weft_peer_handshakes_total", "counter", "Handshakes answered with a signature.",
        (double)s->sessions.handshakes},
       {"weft_peer_cookies_total", "counter", "Cookies handed out.", (double)s->sessions.retries},
-      {"weft_peer_refused_total", "counter", "Datagrams of strangers, damaged or over a limit.",
+      {"weft_peer_refused_total", "counter",
+       "Datagrams from strangers, damaged or over a rate limit.",
        (double)(s->sessions.malformed + s->sessions.foreign + s->sessions.limited)},
-      {"weft_peer_replayed_total", "counter", "Datagrams that had come before.",
+      {"weft_peer_replayed_total", "counter", "Datagrams received a second time.",
        (double)s->sessions.replayed},
-      {"weft_peer_hash_failures_total", "counter", "Segments unlike their manifest.",
+      {"weft_peer_hash_failures_total", "counter", "Segments that did not match their manifest.",
        (double)e->hash_failures},
       {"weft_peer_banned_total", "counter", "Neighbours banned for pollution.", (double)e->banned},
       {"weft_peer_verified_packets_total", "counter", "Packets that agreed with a checksum.",
        (double)e->verified},
-      {"weft_peer_verified_wait_seconds_total", "counter", "What they waited for it, together.",
-       (double)e->waited_us / 1e6},
+      {"weft_peer_verified_wait_seconds_total", "counter",
+       "Total time that packets waited for a checksum.", (double)e->waited_us / 1e6},
       {"weft_peer_announced", "gauge", "Nodes that this tracker knows.", (double)s->announced},
   };
   put_metrics(out, metrics, G_N_ELEMENTS(metrics));
@@ -123,10 +125,11 @@ char *peer_metrics(const peer_view *view) {
   put_traffic(out, view, &s);
   put_playback(out, view, &s.engine);
   put_trust(out, &s);
-  g_string_append_printf(out,
-                         "# HELP weft_peer_info What this node is.\n# TYPE weft_peer_info gauge\n"
-                         "weft_peer_info{role=\"%s\",version=\"%s\"} 1\n",
-                         role_name(view), weft_version());
+  g_string_append_printf(
+      out,
+      "# HELP weft_peer_info Role and version of this node.\n# TYPE weft_peer_info gauge\n"
+      "weft_peer_info{role=\"%s\",version=\"%s\"} 1\n",
+      role_name(view), weft_version());
   return g_string_free(out, FALSE);
 }
 

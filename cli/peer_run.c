@@ -202,11 +202,11 @@ static int refuse_source(const peer_run_state *r) {
   const bool live = mode_of(r) == WEFT_MODE_LIVE;
   if (r->s->policy == &weft_policy_pull && !live)
     return cli_error(PEER_NAME, CLI_USAGE,
-                     "--scheme pull is for live sources: of files, peers that push would get "
-                     "nothing; join --scheme pull asks any source");
+                     "--scheme pull is for live sources: peers that push would get nothing of a "
+                     "file; join --scheme pull works with any source");
   if (r->s->stay_s > 0 && live)
     return cli_error(PEER_NAME, CLI_USAGE,
-                     "--stay is for files: of a live stream that is over nobody can get anything");
+                     "--stay is for files: a live stream that has ended cannot be served");
   return -1;
 }
 
@@ -380,7 +380,7 @@ static int descriptors_left(void) {
     count++;
   if (count < WANTED)
     code = cli_error(PEER_NAME, CLI_MACHINE,
-                     "takes %d file descriptors, of which %d are left (ulimit -n): %s", WANTED,
+                     "needs %d file descriptors, but only %d are left (ulimit -n): %s", WANTED,
                      count, g_strerror(errno));
   while (count > 0)
     close(fd[--count]);

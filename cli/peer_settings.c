@@ -20,7 +20,7 @@
 // --- One value
 
 static int refuse(size_t which, const char *text, const char *wanted) {
-  return cli_error(PEER_NAME, CLI_USAGE, "--%s takes %s, not '%s'", peer_option_name(which), wanted,
+  return cli_error(PEER_NAME, CLI_USAGE, "--%s needs %s, not '%s'", peer_option_name(which), wanted,
                    text);
 }
 
@@ -102,13 +102,13 @@ static int addresses(char **values, size_t which, peer_settings *s) {
   for (char **w = words; *w; w++) {
     weft_address *to = &s->bootstrap[s->bootstrap_count];
     if (s->bootstrap_words == PEER_WORDS)
-      return refuse(which, values[which], "16 addresses at most");
+      return refuse(which, values[which], "at most 16 addresses");
     const size_t known = weft_address_parse_all(*w, PEER_WORD_ADDRESSES, to);
     if (to->port == 0 || **w == ':' || (!known && !is_name(*w)))
-      return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT", peer_option_name(which),
+      return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is not HOST:PORT", peer_option_name(which),
                        *w);
     if (!known) // it may be known tomorrow
-      return cli_error(PEER_NAME, CLI_IO, "--%s: no address is known for '%s'",
+      return cli_error(PEER_NAME, CLI_IO, "--%s: no address was found for '%s'",
                        peer_option_name(which), *w);
     memset(s->bootstrap_host + s->bootstrap_count, (int)s->bootstrap_words++, known);
     s->bootstrap_count += known;
@@ -138,7 +138,7 @@ static int scheme(const char *text, const weft_policy **out) {
   if (!text || strcmp(text, (*out)->name) == 0)
     return -1;
   if (!strchr(text, '/'))
-    return refuse(O_SCHEME, text, "push, pull or a file, as ./policy.so");
+    return refuse(O_SCHEME, text, "push, pull or a file such as ./policy.so");
   const int code = cli_policy_load(PEER_NAME, text, &own);
   if (code < 0)
     *out = own.policy;
@@ -191,12 +191,12 @@ static int shape(char **v, peer_settings *s) {
       return code;
   }
   if (s->checksums && n[0] > WEFT_CHECKSUM_MAX_BLOCKS)
-    return cli_error(PEER_NAME, CLI_USAGE, "--checksums takes --segment-blocks of %u at most",
+    return cli_error(PEER_NAME, CLI_USAGE, "--checksums needs --segment-blocks of at most %u",
                      WEFT_CHECKSUM_MAX_BLOCKS);
   const uint64_t before = WEFT_WIRE_SESSION_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n[0]);
   if (before + n[1] > WEFT_SESSION_PLAIN_BYTES)
     return cli_error(PEER_NAME, CLI_USAGE,
-                     "--block-bytes may be %" PRIu64 " at most with %" PRIu64
+                     "--block-bytes may be at most %" PRIu64 " with %" PRIu64
                      " blocks: a packet must fit into one datagram",
                      before < WEFT_SESSION_PLAIN_BYTES ? WEFT_SESSION_PLAIN_BYTES - before : 0,
                      (uint64_t)n[0]);
@@ -214,7 +214,7 @@ static int numbers(char **v, peer_settings *s) {
   errno = 0;
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
   if (errno || !g_ascii_isxdigit(*v[O_STREAM]) || *end)
-    return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number of 64 bits");
+    return refuse(O_STREAM, v[O_STREAM], "a 64-bit hexadecimal number");
   s->stream_given = s->stream != 0;
   while (s->stream == 0)
     randombytes_buf(&s->stream, sizeof s->stream);
@@ -247,9 +247,10 @@ static int places(char **v, peer_settings *s) {
   if (!weft_address_parse(v[O_LISTEN], &s->listen))
     return refuse(O_LISTEN, v[O_LISTEN], "an address such as 0.0.0.0:7000 or :7000");
   if (s->map_port && !weft_port_map_possible(&s->listen))
-    return cli_error(PEER_NAME, CLI_USAGE,
-                     "--map-port is for IPv4 and not for this machine alone, as --listen %s is",
-                     v[O_LISTEN]);
+    return cli_error(
+        PEER_NAME, CLI_USAGE,
+        "--map-port needs an IPv4 address that other machines can reach, unlike --listen %s",
+        v[O_LISTEN]);
   s->has_metrics = v[O_METRICS] != NULL;
   if (s->has_metrics && !weft_address_parse(v[O_METRICS], &s->metrics))
     return refuse(O_METRICS, v[O_METRICS], "an address such as 127.0.0.1:9100");
@@ -257,7 +258,7 @@ static int places(char **v, peer_settings *s) {
   if (s->has_source_key && (sodium_hex2bin(s->source_key, 32, v[O_SOURCE_KEY],
                                            strlen(v[O_SOURCE_KEY]), NULL, &key_bytes, NULL) != 0 ||
                             key_bytes != 32))
-    return cli_error(PEER_NAME, CLI_KEY, "--source-key takes 64 hexadecimal digits");
+    return cli_error(PEER_NAME, CLI_KEY, "--source-key needs 64 hexadecimal digits");
   const int code = addresses(v, O_SOURCE, s);
   return code < 0 ? addresses(v, O_TRACKER, s) : code;
 }
@@ -281,7 +282,7 @@ int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s
     bit = PEER_TRACKER;
   } else if (strcmp(word, "source") != 0) {
     return cli_error(PEER_NAME, CLI_USAGE,
-                     "takes source, join or tracker, not '%s' (see weft help peer)", word);
+                     "needs source, join or tracker, not '%s' (see weft help peer)", word);
   }
   if (sodium_init() < 0)
     return cli_error(PEER_NAME, CLI_MACHINE, "libsodium could not start");

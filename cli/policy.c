@@ -21,13 +21,14 @@ static int load(const char *command, const char *path, const weft_policy **out) 
   if (!file)
     return told(command, g_strdup(dlerror()));
   if (!found)
-    return told(command, g_strdup_printf("%s has no policy, which WEFT_POLICY_FILE = ... would be "
-                                         "(weft/peer_policy.h)",
-                                         path));
+    return told(
+        command,
+        g_strdup_printf(
+            "%s does not define a policy with WEFT_POLICY_FILE = ... (weft/peer_policy.h)", path));
   if (found->layout != WEFT_POLICY_LAYOUT)
-    return told(command, g_strdup_printf("%s was compiled for another version of weft, and has to "
-                                         "be compiled again",
-                                         path));
+    return told(command,
+                g_strdup_printf(
+                    "%s was compiled for another version of weft and must be recompiled", path));
   const weft_policy *policy = &found->policy;
   if (!policy->name || !g_utf8_validate(policy->name, -1, NULL) || !(policy->pick || policy->ask))
     return told(command,
@@ -50,7 +51,7 @@ int cli_policy_load(const char *command, const char *path, cli_policy *out) {
 
 int cli_policy_wrong(const char *command, const weft_policy *policy) {
   return cli_error(command, CLI_USAGE,
-                   "the policy %s chose what its view does not have: a neighbour, a segment or a "
+                   "the policy %s made a choice outside its view: a neighbour, a segment or a "
                    "count out of range (weft/peer_policy.h)",
                    policy->name);
 }

@@ -137,15 +137,15 @@ static const harness_part *parse(int argc, char **argv, const harness_program *p
     check_rows(program, request->rows = argv[2]);
   harness_reps = argc > 3 ? (int)number(argv[3], BENCH_REPS_MAX) : program->reps;
   if (harness_reps == 0)
-    refuse("'%s' is no number of repetitions from 1 to %d", argv[3], BENCH_REPS_MAX);
+    refuse("'%s' is not a number of repetitions from 1 to %d", argv[3], BENCH_REPS_MAX);
   const int words = 4 + (part->takes_sizes ? HARNESS_SIZES : 0);
   if (argc > words)
-    refuse("'%s' is one word too many", argv[words]);
+    refuse("unexpected argument '%s'", argv[words]);
   if (part->takes_sizes && argc < words)
-    refuse("%s takes four numbers after the repetitions: segments, coded blocks, n, k", part->name);
+    refuse("%s needs four numbers after the repetitions: segments, coded blocks, n, k", part->name);
   for (int i = 4; i < argc; i++)
     if ((request->sizes[i - 4] = number(argv[i], SIZE_MAX)) == 0)
-      refuse("'%s' is no size", argv[i]);
+      refuse("'%s' is not a size", argv[i]);
   return part;
 }
 

@@ -228,7 +228,7 @@ weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, 
     if (n < 0)
       return failed(f, g_strerror(errno));
     if (n == 0)
-      return failed(f, "has become shorter while it was served");
+      return failed(f, "was truncated while it was served");
     held += (size_t)n;
   }
   f->taken += held;

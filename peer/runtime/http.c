@@ -263,7 +263,8 @@ static enum MHD_Result refuse_stream(const weft_http *http, struct MHD_Connectio
   weft_place_of(connection)->streams = false;
   if (status == MHD_HTTP_RANGE_NOT_SATISFIABLE)
     return weft_http_refuse_range(connection, http->options.length);
-  return weft_http_refuse(connection, status, NULL, NULL, "its beginning is gone\n");
+  return weft_http_refuse(connection, status, NULL, NULL,
+                          "the start of the stream is no longer available\n");
 }
 
 // Whether the first bytes are waited for. They do not come of what is paced before somebody wants

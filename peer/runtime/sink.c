@@ -59,7 +59,7 @@ static const char *parse_http(const char *output, weft_address *address) {
   g_autofree char *authority = g_strdup(output + strlen("http://"));
   char *slash = strchr(authority, '/');
   if (slash && slash[1])
-    return "takes no path";
+    return "must have no path";
   if (slash)
     *slash = '\0';
   return weft_address_parse(authority, address) && address->port ? NULL
@@ -76,7 +76,7 @@ static const char *parse_udp(const char *output, weft_address *address) {
 static const char *file_possible(const char *output) {
   g_autofree char *folder = g_path_get_dirname(output);
   if (strstr(output, "://"))
-    return "is neither a file nor udp:// or http://";
+    return "is not a file, udp:// or http://";
   if (g_file_test(output, G_FILE_TEST_IS_DIR))
     return g_strerror(EISDIR);
   const bool there = access(output, F_OK) == 0;

@@ -22,19 +22,19 @@ refused() {
 
 for program in "$table" "$tensor"; do
   for reps in 0 -1 102 nine '' 9x; do
-    refused "'$reps' is no number of repetitions" "$program" ceilings all "$reps"
+    refused "'$reps' is not a number of repetitions" "$program" ceilings all "$reps"
   done
   for word in nothing '' All ceiling --help all,grid; do
     refused "there is no '$word' to measure; there are all, ceilings," "$program" "$word"
   done
   refused "there is no row 'cuda-none'; there are cuda-" "$program" all cuda-none
   refused "there is no row ''; there are cuda-" "$program" all ''
-  refused "'more' is one word too many" "$program" all all 9 more
+  refused "unexpected argument 'more'" "$program" all all 9 more
 done
 refused "there is no row 'cuda-none'" "$table" rows cuda-loop,cuda-none
-refused 'shape takes four numbers' "$tensor" shape all 9
-refused 'shape takes four numbers' "$tensor" shape all 9 1 2 3
-refused "'0' is no size" "$tensor" shape all 9 1 128 0 4096
-refused "'4K' is no size" "$tensor" shape all 9 1 128 128 4K
-refused "'9' is one word too many" "$tensor" shape all 9 1 128 128 4096 9
+refused 'shape needs four numbers' "$tensor" shape all 9
+refused 'shape needs four numbers' "$tensor" shape all 9 1 2 3
+refused "'0' is not a size" "$tensor" shape all 9 1 128 0 4096
+refused "'4K' is not a size" "$tensor" shape all 9 1 128 128 4K
+refused "unexpected argument '9'" "$tensor" shape all 9 1 128 128 4096 9
 exit "$failed"

@@ -63,7 +63,7 @@ with open("out", "w") as out, open("err", "w") as err:
     assert run.wait() == 0
 assert "2 of 2 peers hold" in open("out").read()
 said = open("err").read()
-assert "shrinking was cut while it was read" in said and "of 3000000 that were there" in said, said
+assert "shrinking was truncated while it was read" in said and "of its 3000000 bytes" in said, said
 PYTHON
 
 # --- shapes
@@ -121,8 +121,8 @@ python3 -c 'import json; assert json.load(open("out"))["input"] == "a\"b\\c"' ||
 
 wrong 3 'missing: No such file' demo --input missing
 wrong 3 'Is a directory' demo --input .
-wrong 2 '--input takes FILE, not an empty word' demo --input ''
-wrong 2 "--json takes no value, not 'false'" demo --json=false
+wrong 2 '--input needs FILE, not an empty string' demo --input ''
+wrong 2 "--json accepts no value, but has 'false'" demo --json=false
 wrong 2 '--peers must be 1..65535, not 0' demo --peers 0
 expect 0 demo -p 3 -n 8 -k 512 --clip 10k
 grep 'peers hold' out >parted
@@ -140,10 +140,10 @@ wrong 2 "--loss must be a share such as 0.05 or 5%, not ' '" demo --loss ' '
 wrong 2 '--degree must be' demo --degree 1
 wrong 2 '--window must be' demo --window 0
 wrong 2 '--batch must be' demo --batch 1000
-wrong 2 '--upload takes' demo --upload fast
+wrong 2 '--upload needs' demo --upload fast
 wrong 2 'delays must be' demo --delay-min 5 --delay-max 4
 wrong 2 'delays must be' demo --delay-min 5ms --delay-max 10001
-wrong 2 "--delay-min takes milliseconds, or a time such as 20ms, not '5x'" demo --delay-min 5x
+wrong 2 "--delay-min needs milliseconds, or a time such as 20ms, not '5x'" demo --delay-min 5x
 wrong 2 '--clip' demo --clip 1M --input odd
 wrong 2 "unexpected argument 'odd'" demo odd
 wrong 2 'Unknown option' demo --no-such-option
@@ -151,7 +151,7 @@ wrong 4 'no-such-row' demo --backend no-such-row
 wrong 4 'lower --peers' demo --peers 60000 --segment-blocks 1024 --block-bytes 1048576
 # An input whose length nobody knows may fill them.
 wrong 4 'lower --peers' demo --peers 60000 --window 4096 --input - </dev/null
-wrong 2 "no command 'dance'" dance
+wrong 2 "unknown command 'dance'" dance
 wrong 2 'usage: weft COMMAND'
 WEFT_BACKEND=no-such-row wrong 4 'no-such-row' demo
 if [ -w /dev/full ]; then
@@ -176,15 +176,15 @@ fi
 grep -q 'device *yes' rows || wrong 4 'backend cuda: this machine lacks' demo --backend cuda
 wrong 2 "row 'no-such-row'" bench rlnc --rows no-such-row
 wrong 2 "unexpected argument 'x'" backends x
-wrong 2 "no command 'dance'" help dance
-wrong 2 "'x' is one word too many" help demo x
-wrong 2 "'x' is one word too many" help store encode x
-wrong 2 "no comparison 'dance'" bench dance
-wrong 2 "n does not take '0', but 1 to 1024" bench decoder --n 0
-wrong 2 "pauses does not take '1s', but 1 to 100000" bench pool --pauses 1s
-wrong 2 "rows takes one row, not 'scalar,best'" bench pool --rows scalar,best
+wrong 2 "unknown command 'dance'" help dance
+wrong 2 "unexpected argument 'x'" help demo x
+wrong 2 "unexpected argument 'x'" help store encode x
+wrong 2 "unknown comparison 'dance'" bench dance
+wrong 2 "n does not accept '0', only 1 to 1024" bench decoder --n 0
+wrong 2 "pauses does not accept '1s', only 1 to 100000" bench pool --pauses 1s
+wrong 2 "rows needs one row, not 'scalar,best'" bench pool --rows scalar,best
 wrong 2 "there is no 'dance'; there are tasks, encode" bench pool --operations dance
-wrong 2 'takes nothing' --version x
+wrong 2 'accepts no argument' --version x
 # The report on standard output is JSON alone, and no file is called `-`.
 for place in - /dev/stdout; do
   expect 0 bench banks --quick --json "$place"

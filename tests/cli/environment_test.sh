@@ -24,13 +24,13 @@ answers() {
   fi
 }
 
-answers 0 "weft: WEFT_BACKND in the environment says nothing" WEFT_BACKND=scalar backends
+answers 0 "weft: WEFT_BACKND in the environment is not a variable" WEFT_BACKND=scalar backends
 answers 0 "" WEFT_TEST_SEED=1 backends
 answers 0 "" WEFT_PEER_LISTN=:1 backends # no matter of this command
-answers 2 "WEFT_PEER_LISTN in the environment is no option" WEFT_PEER_LISTN=:1 peer tracker
-answers 2 "WEFT_PEER_log_level in the environment is no option" WEFT_PEER_log_level=debug peer tracker
-answers 2 "--listen takes" WEFT_PEER_LISTEN=nonsense peer tracker
-answers 2 "--listen takes" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # of another word
+answers 2 "WEFT_PEER_LISTN in the environment is not an option" WEFT_PEER_LISTN=:1 peer tracker
+answers 2 "WEFT_PEER_log_level in the environment is not an option" WEFT_PEER_log_level=debug peer tracker
+answers 2 "--listen needs" WEFT_PEER_LISTEN=nonsense peer tracker
+answers 2 "--listen needs" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # of another word
 answers 0 "" WEFT_PEER_LISTN=:1 peer tracker --help
 
 # What bazelw sets for Bazel reaches what Bazel runs.
@@ -52,7 +52,7 @@ mapfile -t options < <(for word in source join tracker; do "$weft" peer "$word" 
 for option in "${options[@]}"; do
   variable=${option^^}
   env "WEFT_PEER_${variable//-/_}=x" "$weft" peer tracker --listen nonsense >/dev/null 2>"$err" </dev/null && fail "$option"
-  if grep -q "is no option" "$err"; then fail "$option has no variable: $(cat "$err")"; fi
+  if grep -q "is not an option" "$err"; then fail "$option has no variable: $(cat "$err")"; fi
 done
 
 # What --help lists is documented, and what documents set, or call a variable, is known.
@@ -67,7 +67,7 @@ grep -ohE 'WEFT_[A-Z0-9_]+=|environment `?WEFT_[A-Z0-9_]+|`WEFT_[A-Z0-9_]+` (set
 [ "$(wc -l <"$work/named")" -ge 5 ] || fail "documents name only: $(cat "$work/named")"
 while read -r name; do
   case $name in
-    WEFT_PEER_*) answers 2 "--listen takes" "$name=x" peer tracker --listen nonsense ;;
+    WEFT_PEER_*) answers 2 "--listen needs" "$name=x" peer tracker --listen nonsense ;;
     WEFT_BACKEND) answers 0 "" "$name=scalar" backends ;;
     *) answers 0 "" "$name=" backends ;;
   esac

@@ -54,73 +54,73 @@ head -c 1000 /dev/urandom >in
 expect 0 store encode -k 2 -m 1 in --output-dir d
 
 expect 2 nosuch --json
-object out 2 '' "no command 'nosuch'"
-says "^weft: there is no command 'nosuch'" err
+object out 2 '' "unknown command 'nosuch'"
+says "^weft: unknown command 'nosuch'" err
 expect 2 --json demo
-object out 2 '' "options follow the command"
-says "^weft: options follow the command, as '--json' does not" err
+object out 2 '' "options go after the command"
+says "^weft: options go after the command, but '--json' comes first" err
 told 2 demo 'Unknown option' demo --json --no-such-option
 told 2 demo "unexpected argument 'x'" demo x --json
 told 2 demo 'peers must be' demo --peers 0 --json
-told 2 demo 'not an empty word' demo --json --input ''
+told 2 demo 'not an empty string' demo --json --input ''
 told 3 demo 'missing: No such file' demo --json --input missing
 told 4 demo 'no-such-row' demo --json --backend no-such-row
 told 2 sim 'Unknown option' sim --json --no-such-option
 told 2 sim "no scenario 'nosuch'" sim --json nosuch
-told 2 sim 'loss takes' sim --json --loss x --no-files
+told 2 sim 'loss needs' sim --json --loss x --no-files
 told 2 sim 'json is for one run' sim --json --seeds 2
 told 2 sim "no scenario 'nosuch'" sim --json --show nosuch
 told 3 sim 'No such file' sim --json --no-files --arrival trace --trace missing
 told 2 backends "unexpected argument 'x'" backends --json x
-told 2 store "no call 'dance'" store dance --json
-told 2 'store encode' 'takes IN, not 0 arguments' store encode --json
-told 2 'store encode' 'output-dir is needed' store encode in --json
-told 2 'store encode' "no code 'x'" store encode in --code x --output-dir e --json
-told 2 'store decode' 'output is needed' store decode d --json
+told 2 store "unknown call 'dance'" store dance --json
+told 2 'store encode' 'needs IN, not 0 arguments' store encode --json
+told 2 'store encode' 'output-dir is required' store encode in --json
+told 2 'store encode' "unknown code 'x'" store encode in --code x --output-dir e --json
+told 2 'store decode' 'output is required' store decode d --json
 told 2 'store info' 'Unknown option' store info d --json --no-such-option
 told 3 'store info' 'absent: No such file' store info absent --json
-told 2 'store read' 'offset takes' store read d --offset x --output copy --json
+told 2 'store read' 'offset needs' store read d --offset x --output copy --json
 told 3 'store decode' 'absent' store decode absent --output copy --json
 printf x >"$(printf 'a\377b')"
 told 2 demo 'unexpected argument' demo --json "$(printf 'a\377b')" # no UTF-8
 
-alone 2 'store read' 'offset takes' store read d --offset x --json
+alone 2 'store read' 'offset needs' store read d --offset x --json
 alone 2 'store read' 'Unknown option' store read d --json --no-such-option
-alone 2 'store decode' 'takes FOLDER' store decode --output - --json
+alone 2 'store decode' 'needs FOLDER' store decode --output - --json
 alone 2 'store decode' 'Unknown option' store decode d -o - --json --no-such-option
 alone 2 'store decode' 'Unknown option' store decode d --output=/dev/stdout --json --no-such-option
 alone 3 'store read' 'absent: No such file' store read absent --json
 
-logged 2 peer "takes source, join or tracker, not 'relay'" relay --log-format json
-logged 2 peer "takes source, join or tracker, not ''" '' --log-format json
-logged 2 peer "takes source, join or tracker, not '--log-format'" --log-format json source
-logged 2 peer "takes source, join or tracker, not '--log-format=json'" --log-format=json
-WEFT_PEER_LOG_FORMAT=json logged 2 peer "takes source, join or tracker, not ''" ''
-WEFT_PEER_LOG_FORMAT=json logged 2 peer 'takes source, join or tracker'
+logged 2 peer "needs source, join or tracker, not 'relay'" relay --log-format json
+logged 2 peer "needs source, join or tracker, not ''" '' --log-format json
+logged 2 peer "needs source, join or tracker, not '--log-format'" --log-format json source
+logged 2 peer "needs source, join or tracker, not '--log-format=json'" --log-format=json
+WEFT_PEER_LOG_FORMAT=json logged 2 peer "needs source, join or tracker, not ''" ''
+WEFT_PEER_LOG_FORMAT=json logged 2 peer 'needs source, join or tracker'
 logged 2 'peer source' 'Unknown option' source --log-format json --no-such-option
 logged 2 'peer source' 'Unknown option' source --no-such-option --log-format=json
 logged 2 'peer tracker' "unexpected argument 'x'" tracker x --log-format json
 logged 2 peer 'input is missing' source --log-format json
-logged 2 peer 'rate takes' source --input in --rate fast --log-format json
+logged 2 peer 'rate needs' source --input in --rate fast --log-format json
 logged 2 peer 'absent.conf' source --log-format json --config absent.conf
 logged 3 peer 'absent: No such file' source --log-format json --input absent
 logged 4 peer 'backend no-such-row' source --log-format json --input in --backend no-such-row
-logged 5 peer 'source-key takes' join --log-format json --source 127.0.0.1:9 --output x --source-key x
+logged 5 peer 'source-key needs' join --log-format json --source 127.0.0.1:9 --output x --source-key x
 logged 2 'peer source' 'Unknown option' source --log-format text --no-such-option --log-format json
 WEFT_PEER_LOG_FORMAT=json logged 2 peer 'input is missing' source
 WEFT_PEER_LOG_FORMAT=json WEFT_PEER_LISTN=:1 logged 2 peer 'WEFT_PEER_LISTN in the environment' source
 printf '[peer]\nlog-format = json\n' >json.conf
 logged 2 peer 'input is missing' source --config json.conf
 printf '[peer]\nlistn=:1\nlog-format = json\n' >listn.conf
-logged 2 peer "no option 'listn'" source --config listn.conf --input in
+logged 2 peer "'listn' is not an option" source --config listn.conf --input in
 
 # What asks for no JSON gets none, and what went well is one object as before.
 wrong 2 'Unknown option' demo --no-such-option
-wrong 2 "takes no value, not 'false'" demo --json=false
+wrong 2 "accepts no value, but has 'false'" demo --json=false
 wrong 2 'unexpected argument' demo -- --json
 wrong 2 '^weft peer source: Unknown option' peer source --no-such-option
 wrong 2 '^usage: weft peer source' peer
-wrong 2 '^weft peer: .*takes text or json' peer source --input in --log-format jsn
+wrong 2 '^weft peer: .*needs text or json' peer source --input in --log-format jsn
 WEFT_PEER_LOG_FORMAT=json wrong 2 '^weft peer: .*input is missing' peer source --log-format text
 wrong 2 '^weft peer: .*input is missing' peer source --config json.conf --log-format text
 WEFT_NOBODY_READS=1 expect 0 backends --json

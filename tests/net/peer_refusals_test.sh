@@ -16,39 +16,39 @@ key_of() {
 
 # --- Options: a flag wins over the environment, that over the file.
 printf '[peer]\nlisten=nonsense\nlog-level=debug\n' >peer.conf
-expect 2 "--listen takes" source --config peer.conf --input in.bin
+expect 2 "--listen needs" source --config peer.conf --input in.bin
 WEFT_PEER_LISTEN=also-nonsense expect 2 "also-nonsense" source --config peer.conf --input in.bin
 WEFT_PEER_LISTEN=also-nonsense expect 2 "flag-nonsense" source --config peer.conf --input in.bin --listen flag-nonsense
 printf '[peer]\nlistn=:1\n' >wrong.conf
-expect 2 "--config wrong.conf:2: there is no option 'listn' here" source --config wrong.conf --input in.bin
+expect 2 "--config wrong.conf:2: 'listn' is not an option here" source --config wrong.conf --input in.bin
 expect 2 "absent.conf" source --config absent.conf --input in.bin
 printf '[peer]\nlisten=:1\n\0\377' >wrong.conf
-expect 2 "wrong.conf: it is no text" source --config wrong.conf --input in.bin
+expect 2 "wrong.conf: not a text file" source --config wrong.conf --input in.bin
 printf '[peer]\nlisten=:1\n\n[peer]\nrate=1M\n listen = :2\n' >wrong.conf
-expect 2 "--config wrong.conf:6: listen is set in [peer] already, on line 2" source --config wrong.conf --input in.bin
-expect 2 "wrong.conf:6: listen is set in [peer] already" source --config wrong.conf --input in.bin --listen :3
+expect 2 "--config wrong.conf:6: listen is already set in [peer] on line 2" source --config wrong.conf --input in.bin
+expect 2 "wrong.conf:6: listen is already set in [peer]" source --config wrong.conf --input in.bin --listen :3
 printf '[peer]\nlisten=:1\nno key\n' >wrong.conf
-expect 2 "--config wrong.conf:3: it is no [group], no name = value and no # comment" source --config wrong.conf --input in.bin
+expect 2 "--config wrong.conf:3: this is not a [group], name = value or # comment" source --config wrong.conf --input in.bin
 printf '%064d\n' 7 >wrong.conf # a key file by mistake, which nobody is to read in a log
-expect 2 "--config wrong.conf:1: it is no [group]" source --config wrong.conf --input in.bin
+expect 2 "--config wrong.conf:1: this is not a [group]" source --config wrong.conf --input in.bin
 ! grep -q 0007 error.txt || fail 'the line of a key file is told'
 printf '[pear]\nlisten=:1\n' >wrong.conf
-expect 2 "there is no group [peer], but [pear]" source --config wrong.conf --input in.bin
+expect 2 "there is no group [peer], only [pear]" source --config wrong.conf --input in.bin
 
 # --- What can go wrong
 expect 2 "source, join or tracker" relay
 expect 2 "--input is missing" source
 expect 2 "--source is missing" join --output x
 expect 2 "--output is missing" join --source 127.0.0.1:1
-expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
-expect 2 "no HOST:PORT" join --source 1::2:7000 --output x
-expect 3 "no address is known for 'no..such:7000'" join --source no..such:7000 --output x
+expect 2 "not HOST:PORT" join --source 127.0.0.1 --output x
+expect 2 "not HOST:PORT" join --source 1::2:7000 --output x
+expect 3 "no address was found for 'no..such:7000'" join --source no..such:7000 --output x
 expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
-expect 2 "--block-bytes may be 1150 at most with 4 blocks" source --input in.bin --segment-blocks 4 --block-bytes 1156
-expect 2 "--rate takes" source --input in.bin --rate fast
-expect 2 "--from takes" join --source 127.0.0.1:9 --output x --from 3x
-expect 2 "--congestion takes" source --input in.bin --congestion reno
-expect 2 "--scheme takes" source --input in.bin --scheme rarest
+expect 2 "--block-bytes may be at most 1150 with 4 blocks" source --input in.bin --segment-blocks 4 --block-bytes 1156
+expect 2 "--rate needs" source --input in.bin --rate fast
+expect 2 "--from needs" join --source 127.0.0.1:9 --output x --from 3x
+expect 2 "--congestion needs" source --input in.bin --congestion reno
+expect 2 "--scheme needs" source --input in.bin --scheme rarest
 expect 2 "--scheme pull is for live sources" source --input in.bin --scheme pull
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
@@ -62,27 +62,27 @@ expect 3 "empty.bin: is empty" source --input empty.bin
 expect 3 "empty.bin: is empty" source --input empty.bin --rate 1M
 expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
-expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
-expect 3 "nothing could be sent to 255.255.255.255:9: " join --source 255.255.255.255:9 --output x --timeout 1
+expect 3 "no answer from 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
+expect 3 "cannot send to 255.255.255.255:9: " join --source 255.255.255.255:9 --output x --timeout 1
 # Times with a unit, by every way in; a number alone is seconds, or milliseconds as ever.
 expect 3 "within 1 s" join --source 127.0.0.1:9 --output x --timeout 1s --linger 500ms --startup 1s --from 1.5min
 expect 3 "within 0.5 s" join --source 127.0.0.1:9 --output x --timeout "500 ms"
 WEFT_PEER_TIMEOUT=0.01min expect 3 "within 0.6 s" join --source 127.0.0.1:9 --output x
 printf '[peer]\ntimeout = 700ms\nstartup = 0\n' >times.conf
 expect 3 "within 0.7 s" join --config times.conf --source 127.0.0.1:9 --output x
-expect 2 "--timeout takes a time such as 5, 5s or 500ms, not '1x'" join --source 127.0.0.1:9 --output x --timeout 1x
-expect 2 "--stay takes a time such as 30min or 2h, or forever, not 'ever'" source --input in.bin --stay ever
-expect 2 "--timeout takes" join --source 127.0.0.1:9 --output x --timeout -1s
-expect 2 "--startup takes milliseconds up to 600000" join --source 127.0.0.1:9 --output x --startup 11min
-expect 2 "--startup takes milliseconds" join --source 127.0.0.1:9 --output x --startup 0.5
-expect 2 "--lag takes milliseconds" source --input in.bin --lag 0s
-expect 2 "--from takes a time such as 90" join --source 127.0.0.1:9 --output x --from -1s
+expect 2 "--timeout needs a time such as 5, 5s or 500ms, not '1x'" join --source 127.0.0.1:9 --output x --timeout 1x
+expect 2 "--stay needs a time such as 30min or 2h, or forever, not 'ever'" source --input in.bin --stay ever
+expect 2 "--timeout needs" join --source 127.0.0.1:9 --output x --timeout -1s
+expect 2 "--startup needs milliseconds up to 600000" join --source 127.0.0.1:9 --output x --startup 11min
+expect 2 "--startup needs milliseconds" join --source 127.0.0.1:9 --output x --startup 0.5
+expect 2 "--lag needs milliseconds" source --input in.bin --lag 0s
+expect 2 "--from needs a time such as 90" join --source 127.0.0.1:9 --output x --from -1s
 timeout 20 "$weft" peer join --source 127.0.0.1:9 --output x --timeout 1 --log-format json 2>error.txt
 [ $? -eq 3 ] || fail "a log in JSON changes the exit code"
 python3 - error.txt <<'PYTHON' || fail "an error is no JSON in a log of JSON: $(cat error.txt)"
 import json, sys
 errors = [line for line in map(json.loads, open(sys.argv[1])) if line["level"] == "error"]
-assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "nobody answered" in errors[0]["error"], errors
+assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "no answer" in errors[0]["error"], errors
 PYTHON
 expect 4 "backend none" source --input in.bin --backend none
 for few in 5 8 12; do # GLib ends a program that has none left for its loops
@@ -92,8 +92,8 @@ for few in 5 8 12; do # GLib ends a program that has none left for its loops
   [ "$code" -eq 4 ] || fail "$few file descriptors: exit $code: $(tail -n 1 error.txt)"
   grep -q 'file descriptors' error.txt || fail "$few file descriptors: $(tail -n 3 error.txt)"
 done
-expect 2 "--stream takes" source --input in.bin --stream 10000000000000000
-expect 2 "--stream takes" source --input in.bin --stream -1
+expect 2 "--stream needs" source --input in.bin --stream 10000000000000000
+expect 2 "--stream needs" source --input in.bin --stream -1
 expect 3 "is not udp://" source --input udp://:0
 # An output that cannot be is told before anybody is looked for.
 for output in absent/x . http://:0/ http://127.0.0.1:1/x udp://127.0.0.1 rtp://127.0.0.1:1; do

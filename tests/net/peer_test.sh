@@ -261,7 +261,7 @@ health() { # WHAT: what a peer that joined says of itself, in the end
   done
   fail "beside a tracker: not '$1' but '$(cat health.txt)'"
 }
-expect 3 "whoever answered at 127.0.0.1:$tracker had no stream within 1 s" \
+expect 3 "127.0.0.1:$tracker answered, but had no stream within 1 s" \
   join --source "127.0.0.1:$tracker" --output x --timeout 1
 start waiter join --source "127.0.0.1:$tracker" --output waiter.bin --metrics 127.0.0.1:0 --timeout 60
 waiter=$pid
@@ -469,7 +469,7 @@ kill -TERM "$early"
 wait "$deserted"
 code=$?
 [ "$code" -eq 1 ] || fail "a source whose only joiner left early: exit $code, not 1"
-grep -q "nobody is known to have all of it (1 left before)" deserted.log ||
+grep -q "no peer is known to have the whole file (1 left early)" deserted.log ||
   fail "a source whose only joiner left early does not tell"
 grep -q " summary .* had_all=0 left_early=1" deserted.log || fail "the same in its summary"
 # A file that is cut while it is served: nobody takes what is left for all of it.
@@ -484,7 +484,7 @@ for rate in 0 2M; do
   wait "$shrinking"
   code=$?
   [ "$code" -eq 3 ] || fail "a file that was cut, rate $rate: exit $code, not 3"
-  [ "$(grep -c '^weft peer: shrinks.bin: has become shorter while it was served$' shrinking.log)" -eq 1 ] ||
+  [ "$(grep -c '^weft peer: shrinks.bin: was truncated while it was served$' shrinking.log)" -eq 1 ] ||
     fail "a file that was cut, rate $rate, is not told once"
   wait "$misled"
   code=$?

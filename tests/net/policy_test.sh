@@ -40,9 +40,9 @@ code=$?
 wait "$pid"
 code=$?
 [ "$code" -eq 2 ] || fail "a source whose policy is wrong exits $code"
-grep -q '^weft peer: the policy wrong chose what its view does not have' source.log || fail 'it does not say why'
+grep -q '^weft peer: the policy wrong made a choice outside its view' source.log || fail 'it does not say why'
 [ "$(wc -l <source.log)" -lt 20 ] || fail "it says $(wc -l <source.log) lines"
 
-expect 2 "--scheme takes push, pull or a file, as ./policy.so, not 'own.so'" join --source 127.0.0.1:1 --output out.bin --scheme own.so
+expect 2 "--scheme needs push, pull or a file such as ./policy.so, not 'own.so'" join --source 127.0.0.1:1 --output out.bin --scheme own.so
 expect 3 './nosuch.so' source --input in.bin --scheme ./nosuch.so
 exit "$bad"

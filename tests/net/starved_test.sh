@@ -11,7 +11,7 @@ head -c 1000000 /dev/urandom >in.bin
 start source source --input in.bin --listen 127.0.0.1:0
 port=$(port_of source) || fail "the source does not start"
 weft_peer=("$starved" peer)
-expect 4 "the stream at 127.0.0.1:$port could not begin here: out of host memory" \
+expect 4 "the stream at 127.0.0.1:$port could not be started: out of host memory" \
   join --source "127.0.0.1:$port" --output out.bin --timeout 1
 grep -q '^warning stream-failed address=127.0.0.1:.* status=' error.txt || fail "no line of the log tells it"
 exit "$bad"

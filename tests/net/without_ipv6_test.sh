@@ -85,7 +85,7 @@ none="Address family not supported by protocol"
 expect 3 "--listen [2001:db8::7f00:1]:0: $none" source --input in.bin --listen '[2001:db8::7f00:1]:0'
 expect 3 "$none" source --input in.bin --listen 127.0.0.1:0 --metrics '[2001:db8::7f00:1]:7000'
 expect 3 "$none" source --input 'udp://[2001:db8::7f00:1]:7000' --listen 127.0.0.1:0
-expect 3 "nothing could be sent to [2001:db8::7f00:1]:7000: Address family not supported" join --source '[2001:db8::7f00:1]:7000' --output x --timeout 1
+expect 3 "cannot send to [2001:db8::7f00:1]:7000: Address family not supported" join --source '[2001:db8::7f00:1]:7000' --output x --timeout 1
 for output in udp http; do
   start "for$output" source --input in.bin --listen 127.0.0.1:0
   expect 3 "$none" join --source "127.0.0.1:$(port_of "for$output")" --output "$output://[2001:db8::7f00:1]:7000" --timeout 20

@@ -84,9 +84,10 @@ weft_status weft_engine_move_neighbour(weft_engine *engine, size_t neighbour,
 // Forgets a neighbour at once (the layer below has lost it). Errors: WEFT_E_STATE (unknown).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
 // The reply to a peer for which there is no room: a message with addresses of others. Returns its
-// size in bytes. A neighbour may then make room for the newcomer, unless the newcomer's address already
-// has as many places here as the neighbour's address, or its network more than the neighbour's
-// network (docs/protocol.md). NULL: the newcomer has an address and a network of its own.
+// size in bytes. A neighbour may then make room for the newcomer, unless the newcomer's address
+// already has as many places here as the neighbour's address, or its network more than the
+// neighbour's network (docs/protocol.md). NULL: the newcomer has an address and a network of its
+// own.
 size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
                            uint8_t out[WEFT_DATAGRAM_MAX]);
 

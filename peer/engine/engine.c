@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's life: options, memory, events.
+// Making and freeing engines: options, memory; and their events.
 #include <sodium.h>
 #include <stddef.h>
 #include <string.h>
@@ -27,13 +27,13 @@ static bool options_valid(const weft_engine_options *o) {
         o->addresses_max <= 4096 && o->datagram_overhead <= UINT16_MAX))
     return false;
   if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
-    return false; // nothing says when to play
+    return false; // nothing would say when to play
   if (o->checksum_us && (!o->trust || o->blocks > WEFT_CHECKSUM_MAX_BLOCKS))
     return false;
   return times_valid(o);
 }
 
-// What one has instead of the options' codec must take the room that is laid out for that.
+// Whether an engine's own codec fits the memory that is laid out for the options' codec.
 static bool takes_its_place(const weft_codec *own, const weft_codec *codec) {
   return !own || (!own->has == !codec->has && !own->make_token == !codec->make_token &&
                   own->token_bytes_max <= codec->token_bytes_max);
@@ -73,7 +73,7 @@ static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t st
   n->owed = take(l, weft_requests_room(o), sizeof *n->owed);
 }
 
-// What nearly every call looks at comes first, and close together.
+// Lays out what nearly every call reads: first, and close together.
 static size_t lay_out_hot(layout *l, const weft_engine_options *o) {
   weft_engine *e = take(l, 1, sizeof *e), unused;
   e = e ? e : &unused;
@@ -182,7 +182,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   }
   if (weft_loads(e) && weft_manifest_end(e, e->horizon, e->end_bytes) != WEFT_OK) {
     weft_engine_free(e);
-    return WEFT_E_ARGUMENT; // the key is missing
+    return WEFT_E_ARGUMENT; // the signing key is missing
   }
   *out = e;
   return WEFT_OK;
@@ -204,7 +204,7 @@ void weft_engine_free(weft_engine *e) {
 static size_t lay_out_scratch(layout *l, const weft_engine_options *o) {
   weft_engine_scratch *s = take(l, 1, sizeof *s), unused;
   s = s ? s : &unused;
-  // Headers differ in length, payloads lie at one place: the header ends where the payload starts.
+  // Headers differ in length, payloads are at one offset: a header ends where the payload starts.
   const size_t coefficients = WEFT_PACKET_COEFFICIENT_BYTES(o->blocks);
   const size_t rows = o->codec->make_token ? 1 : o->batch; // tokens have no datagrams
   s->batch = o->batch;

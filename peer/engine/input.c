@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine does with a datagram.
+// Handles incoming datagrams.
 #include <string.h>
 
 #include "peer/engine/internal.h"
@@ -18,25 +18,25 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
     weft_neighbour_open(e, index, now_us);
     weft_neighbour_range(e, index, 0, hello->window);
     for (uint64_t s = e->horizon > 2 ? e->horizon - 2 : 0; s < e->horizon; s++)
-      weft_manifest_offer(e, index, s); // so that it learns the time
+      weft_manifest_offer(e, index, s); // so that it learns the stream's time
   }
   return WEFT_OK;
 }
 
-// What a map says of the end of the stream; where there is trust, a reason to ask for its manifest.
-// A source knows better.
+// Takes what a map says about the end of the stream. With trust that is only a reason to ask for
+// its manifest. A source knows better.
 static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const bool learns = map->end_known && !e->self.source;
   if (learns && !e->options->trust) {
     const bool news = !e->end_known;
     WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
-    if (news && weft_window_total(e) > 0) // its last segment exists: who comes now knows no other
+    if (news && weft_window_total(e) > 0) // its last segment exists: a newcomer knows no other
       weft_play_learn(e, weft_window_total(e) - 1, now_us);
   }
   if (e->end_known && map->horizon > weft_window_total(e))
     return WEFT_E_FOREIGN;     // past the end
-  if (learns && !e->end_known) // again, where the answer was lost
+  if (learns && !e->end_known) // asked again if the answer was lost
     weft_request_send(
         e, index,
         &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},
@@ -44,7 +44,7 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
   if (e->options->trust && !e->started && weft_is_live(e) && map->horizon > 0)
     weft_request_send(e, index,
                       &(weft_request){.segment = map->horizon - 1, .kind = WEFT_REQUEST_MANIFEST},
-                      now_us); // which tells the time
+                      now_us); // which gives the stream's time
   n->knows_end = n->knows_end || map->end_known;
   return WEFT_OK;
 }
@@ -55,11 +55,11 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map,
     weft_policy_want *want = weft_neighbour_want(e, n, s);
     if (!want)
       continue;
-    // Who does not know the end takes a short segment for a whole one.
+    // A peer that does not know the end takes a short segment for a full one.
     const bool shaped = n->knows_end || weft_window_blocks(e, s) == e->options->blocks;
     const uint16_t rank = shaped ? weft_map_rank(map, i) : 0;
-    // An older map may come after a newer one: ranks never fall. But who jumped may have thrown
-    // away what he had.
+    // Maps may overtake each other, but ranks never fall. After a jump, though, the neighbour may
+    // have discarded what it had.
     if (jumped && (n->blocks || rank < want->rank))
       weft_neighbour_clear(e, n, s);
     want->vain = want->vain && rank <= want->rank;
@@ -81,8 +81,8 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_neighbour *n = &e->neighbours[index];
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
-  // What is signed is no rumour: a source that knows of less, by more than maps that are late
-  // explain, lost its memory, and counts from 0.
+  // What is signed is no rumour: a source that knows of fewer segments, by more than late maps
+  // explain, has lost its memory and counts from 0.
   n->anew =
       n->is_source && weft_is_live(e) && e->options->trust && map->horizon + e->window < e->horizon;
   WEFT_TRY(take_end(e, index, map, now_us));
@@ -124,8 +124,8 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   return WEFT_OK;
 }
 
-// One that the map of a jump overtook speaks of what may have been thrown away since. What is true
-// of it the next map says, too.
+// Takes a BRAKE. One that the map of a jump overtook may be about something discarded since; what
+// is still true of it, the next map repeats.
 static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_neighbour *n = &e->neighbours[index];
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
@@ -139,9 +139,9 @@ static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_window_advance(e);
 }
 
-// Where a stream plays nobody is finished before the others, nor is one who fetches done with
-// somebody that lacks something here: whoever says so would keep a place, and be neither asked for
-// anything nor looked after any more. Who gave up this one can be had anew.
+// Takes a farewell. FINISHED counts only in bulk, and only from a neighbour that this peer, being
+// complete, does not need: otherwise the neighbour would keep its place, be asked for nothing and
+// never be checked for silence. A neighbour that only gave up on us can be dialled again.
 static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
   weft_neighbour *n = &e->neighbours[index];
   const bool complete = e->end_known && e->missing >= weft_window_total(e);

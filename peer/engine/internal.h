@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the engine do for each other, on the state that state.h describes.
+// Functions that the engine's files share; state.h has the state that they work on, and the terms.
 #ifndef WEFT_PEER_ENGINE_INTERNAL_H
 #define WEFT_PEER_ENGINE_INTERNAL_H
 
@@ -10,7 +10,7 @@ static inline int64_t weft_or(int64_t value, int64_t otherwise) {
   return value ? value : otherwise;
 }
 #define WEFT_TIMER(engine, name, otherwise) weft_or((engine)->options->timers.name, (otherwise))
-// Live: how far behind the source it plays.
+// Live: how far behind the source this peer plays.
 static inline int64_t weft_lag_us(const weft_engine *e) {
   return weft_or(e->options->lag_us, 3000000);
 }
@@ -24,7 +24,7 @@ static inline bool weft_loads(const weft_engine *e) {
 }
 static inline uint64_t weft_segment_bytes(const weft_engine *e) { return e->segment_bytes; }
 
-// Where a segment stands: segment % window, which costs less where the window is a power of two.
+// The place of a segment, segment % window: faster if the window is a power of two.
 static inline size_t weft_place(const weft_engine *e, uint64_t segment) {
   return (size_t)(e->window_mask ? segment & e->window_mask : segment % e->window);
 }
@@ -46,47 +46,49 @@ static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64
 static inline bool weft_window_has(const weft_engine *e, uint64_t segment) {
   return e->number[weft_place(e, segment)] == segment;
 }
-// n of a segment; 0 if it lies past the end of the stream.
+// Number of blocks of a segment; 0 if it lies past the end of the stream.
 static inline uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
   const size_t at = weft_place(e, segment);
   return e->number[at] == segment ? e->held[at].blocks : weft_window_count_blocks(e, segment);
 }
-// Gives a place to a segment, empty.
+// Gives a segment its place, empty.
 void weft_window_place(weft_engine *engine, uint64_t segment);
-void weft_slot_close(weft_engine *engine, weft_slot *slot); // its segment and what is held
-// It has another n than was thought: what came for it is of no use.
+void weft_slot_close(weft_engine *engine, weft_slot *slot); // frees its segment and what it holds
+// Corrects the number of blocks of a segment, and drops what came for it.
 void weft_window_reshape(weft_engine *engine, uint64_t segment, uint16_t blocks);
-// A segment became complete: brakes, events, announcements.
+// Completes a segment: brakes, events, announcements.
 void weft_window_complete(weft_engine *engine, uint64_t segment, int64_t now_us);
-void weft_window_in_order(weft_engine *engine); // moves `missing` on
+void weft_window_in_order(weft_engine *engine); // advances `missing`
 void weft_window_advance(weft_engine *engine);  // drops segments that nobody here waits for
 void weft_window_move(weft_engine *engine, uint64_t tail);
-// Where what is to be held begins.
+// Where the segments that should be held begin.
 uint64_t weft_window_tail_wanted(const weft_engine *engine);
-void weft_window_jump(weft_engine *engine, uint64_t segment); // goes on there, with nothing
-// Learns the end of the stream, or that it is longer than known.
+void weft_window_jump(weft_engine *engine, uint64_t segment); // restarts the window there, empty
+// Learns the end of the stream. WEFT_E_FOREIGN: it contradicts what is known.
 weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes);
 void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+// Hears of a horizon that may be unproven: with trust it is a rumour.
 void weft_window_hear_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
 uint64_t weft_window_edge(const weft_engine *engine); // the end of what can be asked for
-// Something changed that neighbours should hear of and the policy should look at again.
+// To be called after changes that neighbours should hear of and the policy should look at.
 void weft_engine_changed(weft_engine *engine);
-void weft_tell(weft_engine *engine, bool *what); // an event of a slot
+void weft_tell(weft_engine *engine, bool *what); // sets the flag of an event
 
 // neighbour.c
 void weft_neighbour_open(weft_engine *engine, size_t index, int64_t now_us);
-// Tells the policy whether the neighbour takes packets now.
+// Shows the policy whether the neighbour takes packets now.
 void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour);
 void weft_neighbour_due(weft_engine *engine, size_t index, unsigned what);
 void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, unsigned mark,
                          unsigned due);
 void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
-// Something was sent that a living neighbour soon answers; and a word came.
+// expect: something was sent to it that a live neighbour soon answers. spoke: a message came from
+// it.
 void weft_neighbour_expect(weft_engine *engine, size_t index, int64_t at_us);
 void weft_neighbour_spoke(weft_engine *engine, size_t index, int64_t now_us);
-bool weft_neighbour_gone(weft_engine *engine, size_t index, int64_t now_us); // looks, and doubts
+bool weft_neighbour_gone(weft_engine *engine, size_t index, int64_t now_us); // may put it in doubt
 bool weft_neighbour_probe(const weft_engine *engine, size_t index, int64_t now_us);
-// As far as it told.
+// Whether it had the whole stream, as far as it said.
 bool weft_neighbour_had_all(const weft_engine *engine, const weft_neighbour *neighbour);
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
 // When its map is due because something changed.
@@ -100,11 +102,11 @@ static inline int64_t weft_neighbour_deadline(const weft_engine *e, size_t index
 }
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);
 void weft_neighbour_ban(weft_engine *engine, size_t index);
-// Its window begins at `first` and ends before `end` now.
+// Moves its window to `first`, and extends it to `end` - 1.
 void weft_neighbour_range(weft_engine *engine, size_t index, uint64_t first, uint64_t end);
-// Nothing is known of a segment of its window.
+// Forgets what is known of a segment in its window.
 void weft_neighbour_clear(const weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
-// NULL: the segment is not in its window.
+// What it wants of a segment; NULL if the segment is not in its window.
 static inline weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
                                                     uint64_t segment) {
   return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
@@ -113,32 +115,32 @@ static inline void weft_want_refresh(const weft_engine *e, weft_policy_want *wan
                                      uint64_t segment) {
   want->accepts = want->rank < weft_window_blocks(e, segment);
 }
-// It got so many more directions of ours. What does not fit is more than a segment has.
+// Counts directions of ours that it got. The limit is more than a segment has.
 static inline void weft_want_common(weft_policy_want *want, size_t more) {
   const size_t sum = want->common + more;
   want->common = (uint16_t)(sum < UINT16_MAX ? sum : UINT16_MAX);
 }
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
-                             uint64_t segment); // whether it has the whole segment, and still holds
-// Bursts on their way to one neighbour at most.
+                             uint64_t segment); // has, and still holds, all of it
+// The most bursts that may be on their way to one neighbour.
 static inline size_t weft_flights_max(const weft_engine_options *o) {
   return o->flights_max ? o->flights_max : 64;
 }
 int64_t weft_flight_patience(const weft_engine *engine, const weft_neighbour *neighbour);
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_us,
                      uint64_t segment, size_t count);
-// Forgets bursts sent at or before `until_us`: announcements count them now.
+// Forgets bursts sent at or before `until_us`: its maps count them by now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
-// An echo alone: the round trip.
+// Learns the round trip from an echo alone.
 void weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
-// How much longer its last message was on its way than the quickest one.
+// How much longer its last message took than its fastest one.
 uint32_t weft_neighbour_queueing_us(const weft_neighbour *neighbour);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
 // wait.c
 void weft_wait_start(weft_engine *engine, size_t index, const weft_neighbour *before,
-                     int64_t now_us); // at its place
+                     int64_t now_us); // before: the last neighbour with this number
 void weft_wait_heard(weft_engine *engine, size_t index, bool first_word, int64_t now_us);
 void weft_wait_look(weft_engine *engine, size_t index, int64_t now_us);
 int64_t weft_wait_deadline(const weft_engine *engine, size_t index);
@@ -148,23 +150,24 @@ static inline bool weft_given_up(const weft_engine *e, size_t index) {
 
 // share.c
 void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour,
-                      const weft_neighbour *before); // at its place
-// Packets were sent to it, asked for or not; and whether that is all that it can need by now.
+                      const weft_neighbour *before); // before: the last neighbour with this number
+// give: counts packets sent to it, requested or not. sated: whether it has had all that it can need
+// by now.
 void weft_share_give(weft_engine *engine, weft_neighbour *neighbour, size_t packets);
 bool weft_share_sated(const weft_engine *engine, const weft_neighbour *neighbour);
 bool weft_share_load(const weft_engine *engine, weft_neighbour *neighbour); // a segment for it
-// Packets that it asked for; and whether its requests go before what others are to be sent.
+// answer: counts packets that it requested. in_turn: whether its requests go before pushed packets.
 void weft_share_answer(const weft_engine *engine, weft_neighbour *neighbour, size_t packets);
 bool weft_share_in_turn(const weft_engine *engine, const weft_neighbour *neighbour);
-void weft_share_look(weft_engine *engine, int64_t now_us); // now and then
+void weft_share_look(weft_engine *engine, int64_t now_us); // refills credits, now and then
 int64_t weft_share_deadline(const weft_engine *engine);
 
 // congestion.c
-uint64_t weft_coded_bytes(const weft_engine *engine); // on the wire
+uint64_t weft_coded_bytes(const weft_engine *engine); // of one packet, on the wire
 void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
 bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
 size_t weft_ledbat_burst(const weft_engine *engine,
-                         const weft_neighbour *neighbour); // packets at once
+                         const weft_neighbour *neighbour); // packets in one burst
 void weft_ledbat_acked(weft_engine *engine, size_t index, const weft_ack *ack, int64_t now_us);
 void weft_ledbat_tick(weft_engine *engine, size_t index, int64_t now_us);
 int64_t weft_ledbat_deadline(const weft_engine *engine, const weft_neighbour *neighbour);
@@ -183,44 +186,45 @@ typedef struct weft_engine_arrival {
 } weft_engine_arrival;
 weft_status weft_data_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            int64_t now_us);
-// Gives one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
-// `into`: a slot's segment or trial, opened with the first.
+// Passes one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
+// `into`: a slot's segment or trial, opened by the first arrival.
 weft_status weft_data_add(weft_engine *engine, void **into, const weft_engine_arrival *arrival,
                           size_t *innovative);
-size_t weft_data_rank(const weft_engine *engine, const void *opened); // 0 of NULL
-// Every packet is there: checks the hash if it can.
+size_t weft_data_rank(const weft_engine *engine, const void *opened); // 0 if NULL
+// Handles a segment of full rank: checks its hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
 
 // gather.c
-// Whether the full segment is decoded with others, now or soon; false: at once, by itself.
+// Whether the full segment is decoded in a batch, now or soon; false: decode it now, alone.
 bool weft_gather_take(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_gather_tick(weft_engine *engine, int64_t now_us);
 
 // manifest.c
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,
                                size_t bytes, int64_t at_us, bool last, int64_t now_us);
-// Of the end of a stream whose last segment, before `segment`, did not say so.
+// Signs the end of a stream whose last segment, before `segment`, did not say so.
 weft_status weft_manifest_end(weft_engine *engine, uint64_t segment, uint64_t end_bytes);
-// WEFT_E_FOREIGN: the source did not sign this. Whoever sends many such is banned.
+// Checks a signature. WEFT_E_FOREIGN: it is not the source's; a neighbour that sends many such is
+// banned.
 weft_status weft_signature_check(weft_engine *engine, size_t index, const uint8_t *text,
                                  size_t bytes, const uint8_t signature[WEFT_SIGNATURE_BYTES]);
 weft_status weft_manifest_take(weft_engine *engine, size_t index, const weft_manifest *manifest,
                                int64_t now_us);
-// Whether the neighbour must be sent the segment's manifest first; then it is due.
+// Whether the neighbour must first be sent the segment's manifest, which is then due.
 bool weft_manifest_offer(weft_engine *engine, size_t index, uint64_t segment);
 size_t weft_manifest_put(const weft_engine *engine, uint64_t segment, uint8_t *out);
-// Whether a complete segment is what its manifest says.
+// Checks whether a complete segment matches its manifest.
 weft_status weft_manifest_check(weft_engine *engine, uint64_t segment, bool *matches);
 
 // checksum.c
 bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
-// Takes an arrival that is to be judged, or that the source sent itself.
+// Takes an arrival that checksums judge, or that the source sent itself.
 weft_status weft_held_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            size_t *innovative, int64_t now_us);
 void weft_held_settle(weft_engine *engine, uint64_t segment, int64_t now_us); // it is complete
-// Tries what came against the hash, if its rank is n.
+// Checks the trial against the hash if its rank is n.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,
                                int64_t now_us);
@@ -231,14 +235,14 @@ void weft_checksum_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_checksum_deadline(const weft_engine *engine);
 
 // request.c
-// How many requests of one to another wait at most; 0: nothing is ever asked for.
+// The most requests of one peer that may wait at another; 0: nothing is ever requested.
 static inline size_t weft_requests_room(const weft_engine_options *o) {
   if (o->mode == WEFT_MODE_BULK && !o->policy->ask && !o->trust)
     return 0;
   return o->requests_max ? o->requests_max : 8;
 }
-// Of few, one more for what is no packet: it may be what the use of all packets waits for. Where
-// there are more, one of them soon comes free.
+// If they are few, one more for requests other than packets, on which the use of all packets may
+// depend. If there are more, one of them soon becomes free.
 static inline size_t weft_asks_room(const weft_engine_options *o) {
   const size_t room = weft_requests_room(o);
   return room && room < 4 ? room + 1 : room;
@@ -246,26 +250,26 @@ static inline size_t weft_asks_room(const weft_engine_options *o) {
 static inline int64_t weft_ask_every(const weft_engine *e) { // between looks at what is missing
   return WEFT_TIMER(e, ask_us, 100000);
 }
-// How long a request waits without any answer, beyond the round trips: at both its ends.
+// How long both ends keep a request that gets no answer, beyond the round trips.
 static inline int64_t weft_ask_patience(const weft_engine *e) { return 4 * weft_ask_every(e); }
-// How long before it is played a segment that is still incomplete is asked for.
+// How long before it is played an incomplete segment is requested.
 static inline int64_t weft_ask_ahead(const weft_engine *e) {
   return weft_is_live(e) ? weft_lag_us(e) / 3 : 10 * weft_ask_every(e);
 }
 void weft_request_send(weft_engine *engine, size_t index, const weft_request *request,
                        int64_t now_us);
-// Asks some neighbour for the segment's manifest.
+// Asks a random neighbour for the segment's manifest.
 void weft_request_manifest(weft_engine *engine, uint64_t segment, int64_t now_us);
-// Whether it answered a request for a block, which counts as here then: where it was not taken,
-// weft_request_unmet has it asked for again.
+// Counts an answer. True: it is a requested block, which counts as held from now on; if it is not
+// taken, weft_request_unmet makes it be requested again.
 bool weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
                            const weft_packet *packet, int64_t now_us);
 void weft_request_unmet(weft_engine *engine, uint64_t segment, const weft_packet *packet);
-void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
+void weft_requests_start(weft_engine *engine, size_t index); // for a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
-void weft_requests_again(weft_engine *engine, int64_t now_us); // looks again soon
-// The segment's time is known now: what is due soon does not wait for the next look.
+void weft_requests_again(weft_engine *engine, int64_t now_us); // plans another look soon
+// The segment's time has become known: if it is due soon, it is not left to the next look.
 void weft_requests_timed(weft_engine *engine, uint64_t segment, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
@@ -273,18 +277,18 @@ void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy sa
 // answer.c
 void weft_requests_take(weft_engine *engine, size_t index, const weft_requests *requests,
                         int64_t now_us);
-// Whether the neighbour may have another answer at once, past the pace of the uplink.
+// Whether the neighbour may get another immediate answer, outside the pace of the uplink.
 bool weft_answer_allowed(weft_engine *engine, size_t index, int64_t now_us);
-// A burst that somebody asked for whose turn it is, or anybody; false: none. Takes what it names
-// off what is owed.
+// Chooses a requested burst, only from neighbours whose turn it is if `in_turn`, and takes it off
+// what is owed; false: none.
 bool weft_owed_next(weft_engine *engine, bool in_turn, weft_policy_choice *out, int64_t now_us);
 
 // playback.c
-// By the rate alone; else by the source's own clock, which its manifests tell: a live input can
-// pause.
+// Whether times follow from the rate alone. Otherwise they follow the source's clock, as manifests
+// give it: a live input can pause.
 bool weft_timed_by_rate(const weft_engine *engine);
 int64_t weft_segment_us(const weft_engine *engine);                        // 0: not known yet
-int64_t weft_segment_by_rate(const weft_engine *engine, uint64_t segment); // there is one
+int64_t weft_segment_by_rate(const weft_engine *engine, uint64_t segment); // requires a rate
 int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known
 void weft_play_manifest(weft_engine *engine, uint64_t segment, int64_t at_us, int64_t now_us);
 void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);
@@ -303,19 +307,19 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
-// Whether the neighbour's place may go to whoever seeks one.
+// Whether the neighbour's place may go to the newcomer that seeks one.
 bool weft_exchange_gives_way(const weft_engine *engine, const weft_neighbour *neighbour);
 weft_candidate *weft_candidate_at(const weft_engine *engine,
                                   const weft_peer_address *address); // NULL: unknown
 void weft_candidate_forget(weft_engine *engine, size_t at);
-// Remembers it, in the place of the oldest where there is none left. False: there is no need.
+// Adds a candidate, in place of the oldest if there is no room. False: it was not added.
 bool weft_candidate_add(weft_engine *engine, const weft_peer_address *address);
 bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b);
 const weft_neighbour *weft_neighbour_at(const weft_engine *engine,
-                                        const weft_peer_address *address); // NULL: nobody is there
+                                        const weft_peer_address *address); // NULL: none there
 
 // meet.c
-void weft_meet_lost(weft_engine *engine, size_t index); // a neighbour, whose number others get
+void weft_meet_lost(weft_engine *engine, size_t index); // the neighbour's number will be reused
 void weft_meet_dialled(weft_engine *engine, weft_candidate *candidate);
 void weft_meet_take(weft_engine *engine, size_t index, const weft_refer *meet, int64_t now_us);
 size_t weft_meet_put(weft_engine *engine, size_t index, uint8_t *out);
@@ -323,15 +327,15 @@ size_t weft_call_put(weft_engine *engine, size_t index, uint8_t *out);
 void weft_meet_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_meet_deadline(const weft_engine *engine);
 
-// source.c: opens the segment of a place.
+// source.c: opens a segment in its place.
 weft_status weft_source_open(weft_engine *engine, uint64_t segment, const uint8_t *data,
                              size_t bytes);
 
 // loads.c
-void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // what the neighbour wants
-void weft_loads_tick(weft_engine *engine, int64_t now_us);     // asks again for what failed
-void weft_rereads_start(weft_engine *engine);                  // once the end is known, if it is to
-void weft_rereads_keep(weft_engine *engine, uint64_t segment); // it is complete
+void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // of what it lacks
+void weft_loads_tick(weft_engine *engine, int64_t now_us);               // retries failed loads
+void weft_rereads_start(weft_engine *engine); // if it should, once the end is known
+void weft_rereads_keep(weft_engine *engine, uint64_t segment); // once it is complete
 void weft_rereads_end(weft_engine *engine);
 
 // output.c, burst.c

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments that the application gives when neighbours lack them: a source of a file, which signs
-// what it loads, and a receiver that reads back what it wrote (self.rereads), which compares it
-// with what the source signed.
+// Segments that the application supplies when neighbours lack them: to a source of a file, which
+// signs what it loads, and to a receiver that reads back what it wrote (self.rereads), which
+// compares it with what the source signed.
 #include <sodium.h>
 #include <string.h>
 
 #include "peer/engine/internal.h"
 
-// What the source signed of a segment that may be dropped and loaded again.
+// What the source signed about a segment that may be dropped and loaded again.
 struct weft_signed {
   weft_proof proof;
   int64_t at_us, made_us;
@@ -16,7 +16,7 @@ struct weft_signed {
 
 // --- What may be loaded again
 
-// Of a file of 64 KiB segments: 38 GiB.
+// Enough for a file of 34 GiB in segments of 64 KiB.
 enum { SIGNED_BYTES_MOST = 64 << 20 };
 
 static void keep_signed(weft_engine *e, uint64_t segment) {
@@ -32,8 +32,8 @@ void weft_rereads_keep(weft_engine *e, uint64_t segment) {
     keep_signed(e, segment);
 }
 
-// Without memory for it, or where something was dropped before the end was known, nothing is lost
-// but that others may have that from here.
+// Begins to keep what rereading needs. Without memory for it, or if something was dropped before
+// the end was known, the only loss is that others cannot get it from here.
 void weft_rereads_start(weft_engine *e) {
   const bool sought = e->epoch > 1;
   if (!e->self.rereads || sought || e->tail > 0 || e->codec->make_token)
@@ -63,7 +63,7 @@ void weft_rereads_end(weft_engine *e) {
 
 // --- A source
 
-// A failed load is asked for again, but not at once: while memory lacks that would have no end.
+// Plans to ask for a failed load again, but not at once: while memory is short, that would not end.
 static weft_status load_later(weft_engine *e, uint64_t segment, int64_t now_us,
                               weft_status status) {
   enum { AGAIN_US = 100000 };
@@ -94,7 +94,7 @@ static weft_status load_at_source(weft_engine *e, uint64_t segment, const uint8_
   status = weft_manifest_make(e, segment, data, bytes, 0, bytes < weft_segment_bytes(e), now_us);
   if (status != WEFT_OK) {
     weft_window_place(e, segment);
-    slot->solo_us = now_us; // its place is kept for a while yet
+    slot->solo_us = now_us; // keeps its place for a while
     return load_later(e, segment, now_us, status);
   }
   e->statistics.segments++;
@@ -113,8 +113,8 @@ static bool as_signed(weft_engine *e, uint64_t segment, const uint8_t *data, siz
   return memcmp(digest, e->signed_of[segment].proof.digest, sizeof digest) == 0;
 }
 
-// Its blocks, as if they had come: what is mixed of them then is no news twice, as the blocks
-// themselves would be where others send them, too.
+// Adds the blocks as if they had been received, so that packets are recoded from them. The blocks
+// themselves would be redundant wherever others send them, too.
 static weft_status add_blocks(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes) {
   const size_t k = e->options->block_bytes;
   weft_slot *slot = weft_window_slot(e, segment);
@@ -126,7 +126,7 @@ static weft_status add_blocks(weft_engine *e, uint64_t segment, const uint8_t *d
   for (; packet.index < packet.id.blocks; packet.index++) {
     const size_t at = packet.index * k, left = bytes - at;
     packet.payload = data + at;
-    if (left < k) { // a block is padded with zeros
+    if (left < k) { // the last block is padded with zeros
       uint8_t *padded = e->scratch->payload_rows[0];
       memset(padded, 0, k);
       memcpy(padded, data + at, left);
@@ -140,7 +140,8 @@ static weft_status add_blocks(weft_engine *e, uint64_t segment, const uint8_t *d
   return WEFT_OK;
 }
 
-// What is not what it was is offered to nobody any more.
+// Takes a segment that was read back. If it is not what the source signed, rereading ends, and
+// nothing is offered to others any more.
 static weft_status load_again(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes) {
   weft_slot *slot = weft_window_slot(e, segment);
   if (!as_signed(e, segment, data, bytes)) {
@@ -149,7 +150,7 @@ static weft_status load_again(weft_engine *e, uint64_t segment, const uint8_t *d
   }
   const weft_status status = add_blocks(e, segment, data, bytes);
   if (status != WEFT_OK) {
-    e->number[weft_place(e, segment)] = WEFT_NO_SEGMENT; // asked for again with a neighbour's map
+    e->number[weft_place(e, segment)] = WEFT_NO_SEGMENT; // asked for again at its next map
     weft_slot_close(e, slot);
     return status;
   }
@@ -168,7 +169,7 @@ static weft_status load_again(weft_engine *e, uint64_t segment, const uint8_t *d
 
 // --- Both
 
-// A receiver's own places are those of what it has not released or does not have yet.
+// Whether a segment is one of the receiver's own, which it has not released or does not have yet.
 static bool own(const weft_engine *e, uint64_t segment) {
   return !weft_loads(e) && segment != WEFT_NO_SEGMENT && segment >= e->released;
 }
@@ -182,7 +183,7 @@ weft_status weft_engine_load(weft_engine *e, uint64_t segment, const uint8_t *da
   if (!data)
     weft_rereads_end(e);
   if (!weft_loads(e) && !e->rereads)
-    return WEFT_OK; // it was asked for before that ended
+    return WEFT_OK; // requested before rereading ended
   if (!weft_window_has(e, segment) || own(e, segment))
     return WEFT_E_ARGUMENT;
   weft_slot *slot = weft_window_slot(e, segment);
@@ -200,8 +201,8 @@ weft_status weft_engine_load(weft_engine *e, uint64_t segment, const uint8_t *da
   return WEFT_OK;
 }
 
-// Whether somebody lacks the segment at a place, and may still get it: who says to lack it for ever
-// does not keep the place from others.
+// Whether a neighbour lacks the segment in a place and may still get it. A neighbour that claims
+// for ever to lack it does not keep the place from others.
 static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
   enum { KEPT_US = 20000000 };
   if (segment == WEFT_NO_SEGMENT || now_us - weft_window_slot(e, segment)->solo_us >= KEPT_US)
@@ -215,8 +216,8 @@ static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
   return false;
 }
 
-// Asks the application for what a neighbour takes and is not here. A place that another neighbour
-// still needs is not taken from it at once.
+// Asks the application for what a neighbour accepts and is not here. A place that another neighbour
+// still needs is not taken at once.
 void weft_loads_tell(weft_engine *e, size_t index, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   if (!weft_loads(e) && !e->rereads)

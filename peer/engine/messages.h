@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of a peer session as bytes, big-endian (docs/protocol.md). Reading trusts no length
-// and touches nothing past the datagram. Coded packets are written by weft_packet_write_session.
+// The messages of a peer session as bytes, big-endian (docs/protocol.md; state.h has the terms).
+// Parsing trusts no length and reads nothing past the datagram. Coded packets are written by
+// weft_packet_write_session.
 #ifndef WEFT_PEER_MESSAGES_H
 #define WEFT_PEER_MESSAGES_H
 
@@ -34,7 +35,7 @@
 
 // The second byte of every message. 0..3 are the packet modes: a coded packet.
 typedef enum weft_message_kind {
-  WEFT_MESSAGE_DATA = 0, // stands for all modes once read
+  WEFT_MESSAGE_DATA = 0, // stands for all packet modes after parsing
   WEFT_MESSAGE_HELLO = 16,
   WEFT_MESSAGE_MAP = 17,
   WEFT_MESSAGE_BRAKE = 18,
@@ -49,18 +50,19 @@ typedef enum weft_message_kind {
   WEFT_MESSAGE_MEET = 27
 } weft_message_kind;
 
-// The clock of round trips, in HELLO and MAP: microseconds of the sender's clock, modulo 2^32.
+// Stamps, which measure round trips, in HELLO and MAP: microseconds of the sender's clock, modulo
+// 2^32.
 typedef struct weft_stamps {
   uint32_t stamp; // when this message was made
   uint32_t echo;  // the last stamp received from the neighbour, 0 if none
-  uint32_t held;  // how long that was ago
+  uint32_t held;  // how long ago that arrived
 } weft_stamps;
 
 typedef struct weft_hello {
   bool answer_wanted;
   uint64_t stream;
   uint16_t blocks;
-  uint16_t window; // segments 0 .. window - 1 are taken already; 0: a MAP will say
+  uint16_t window; // segments 0 .. window - 1 are accepted already; 0: a MAP will say
   uint32_t block_bytes;
   weft_stamps stamps;
 } weft_hello;
@@ -68,18 +70,18 @@ typedef struct weft_hello {
 typedef struct weft_map {
   bool end_known;
   bool bitmaps;       // entries are bitmaps of n bits, not ranks
-  bool full;          // the sender's uplink has no rest
-  uint8_t forgone;    // classes of segments that the sender wants last: 0..15 of 16
-  bool narrow;        // its own link does not carry those: it wants none of them
-  uint64_t first;     // the sender wants nothing before it
-  uint64_t horizon;   // segments known to exist
+  bool full;          // the sender's uplink has no spare capacity
+  uint8_t forgone;    // how many classes of segments the sender wants last: 0..15 of 16
+  bool narrow;        // its own link cannot carry those: it wants none of them
+  uint64_t first;     // the sender wants no segment before it
+  uint64_t horizon;   // how many segments are known to exist
   uint64_t end_bytes; // length of the stream, if end_known
   weft_stamps stamps;
-  uint16_t suppliers;     // by how many what it lacks is divided
-  uint16_t count;         // entries: segments first .. first + count - 1, those it accepts
-  uint16_t epoch;         // rises when the sender jumps: `first` and ranks may fall then
+  uint16_t suppliers;     // how many peers share what it lacks
+  uint16_t count;         // of entries: for segments first .. first + count - 1, which it accepts
+  uint16_t epoch;         // incremented when the sender jumps: `first` and ranks may fall then
   uint16_t back;          // segments before first that it still holds; WEFT_MAP_BACK_ALL: any
-  size_t entry_bytes;     // 2, or what n bits need
+  size_t entry_bytes;     // 2, or the size of n bits
   const uint8_t *entries; // in the datagram
 } weft_map;
 
@@ -91,16 +93,16 @@ typedef enum weft_bye_reason {
 } weft_bye_reason;
 
 typedef struct weft_pace {
-  uint32_t sent;  // coded packets sent on this session, this burst's counted, modulo 2^32
+  uint32_t sent;  // coded packets sent on this session, including this burst, modulo 2^32
   uint32_t stamp; // microseconds of the sender's clock, modulo 2^32
 } weft_pace;
 
 typedef struct weft_ack {
   uint32_t sent;     // of the newest PACE
   uint32_t received; // coded packets received on this session, modulo 2^32
-  uint32_t delay;    // receiver's clock less the stamp when that PACE came
+  uint32_t delay;    // receiver's clock when that PACE arrived, minus its stamp
   uint32_t stamp;    // of the PACE
-  uint32_t held;     // microseconds from its coming to this message
+  uint32_t held;     // microseconds from its arrival to this message
 } weft_ack;
 
 typedef struct weft_manifest {
@@ -129,7 +131,7 @@ typedef struct weft_revealed { // the sender has a checksum that it will give on
 
 typedef enum weft_request_kind {
   WEFT_REQUEST_PACKETS = 0, // `count` coded packets
-  WEFT_REQUEST_BLOCKS = 1,  // the blocks of `mask`, bit i for block count + i
+  WEFT_REQUEST_BLOCKS = 1,  // the blocks of `mask`: bit i is block count + i
   WEFT_REQUEST_MANIFEST = 2,
   WEFT_REQUEST_CHECKSUM = 3
 } weft_request_kind;
@@ -150,11 +152,11 @@ enum { WEFT_REFER_WANTED = 1, WEFT_REFER_FULL = 2 };
 typedef struct weft_refer {
   uint8_t flags; // WANTED: answer with addresses; FULL: the sender takes no more neighbours
   uint8_t count;
-  const uint8_t *addresses; // in the datagram, each a length and so many bytes
+  const uint8_t *addresses; // in the datagram, each a length and that many bytes
 } weft_refer;
 
-// A MEET is a list of addresses, too. Its flag: whoever is there calls you, so call as well;
-// without it: I call those, tell them of me.
+// A MEET is a list of addresses, too. With the flag: these peers are calling you, so call them as
+// well. Without: I am calling these peers, tell them of me.
 enum { WEFT_MEET_CALL = 1 };
 
 typedef struct weft_message {
@@ -175,22 +177,23 @@ typedef struct weft_message {
   } as;
 } weft_message;
 
-// stream, blocks and block_bytes are the session's, which messages do not repeat.
+// Parses a datagram. Messages do not repeat stream, blocks and block_bytes, which are the
+// session's.
 weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t stream,
                                uint32_t blocks, uint32_t block_bytes, weft_message *out);
 
 uint16_t weft_map_rank(const weft_map *map, size_t i);
-// Whether a packet of the receiver's for this segment added nothing.
+// Whether a packet from the map's receiver for this segment added nothing.
 bool weft_map_spent(const weft_map *map, size_t i);
-// How many neighbours of the sender have more of it: up to WEFT_MAP_HELPERS_MAX.
+// How many neighbours of the sender have more of it, up to WEFT_MAP_HELPERS_MAX.
 uint8_t weft_map_helpers(const weft_map *map, size_t i);
 weft_request weft_requests_get(const weft_requests *requests, size_t i);
-// The next address; `at` starts as refer->addresses and moves on.
+// Reads the next address; `at` starts as refer->addresses and is advanced.
 weft_peer_address weft_refer_next(const uint8_t **at);
 
-// Each returns the bytes written.
+// Each returns how many bytes it wrote.
 size_t weft_hello_write(const weft_hello *hello, uint8_t *out);
-// Header only: the entries follow at out + WEFT_MAP_BYTES, written with the two below.
+// Writes the header only: entries follow at out + WEFT_MAP_BYTES, ranks by weft_map_put_rank.
 size_t weft_map_write(const weft_map *map, uint8_t *out);
 void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank, uint8_t helpers, bool spent);
 size_t weft_brake_write(uint64_t segment, uint8_t *out);

@@ -5,8 +5,8 @@
 
 #include "peer/engine/messages.h"
 
-// No segment has a number above it, so that sums of one and a window cannot wrap, and times of
-// segments stay within 63 bits.
+// The greatest segment number: sums of it and a window cannot wrap, and times of segments fit into
+// 63 bits.
 #define WEFT_MESSAGE_MAX_SEGMENT (UINT64_C(1) << 48)
 
 void weft_message_start(uint8_t *p, unsigned kind, uint16_t word);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine says beside data. Nothing is queued: a message is made when it is asked for.
+// What the engine sends besides data. Nothing is queued: a message is made when it is asked for.
 #include <string.h>
 
 #include "peer/engine/internal.h"
 
-// The end of what it takes. Every map says all of it, so that what is merely held for others, as in
-// bulk, would cost much; and live what is not made yet, for which a wide window has room.
+// The end of the range that this peer accepts. Every map lists that range, so segments that are
+// merely held for others, as in bulk, would cost much, and so would segments that do not exist yet,
+// for which a wide live window has room.
 static uint64_t taken_to(const weft_engine *e) {
   enum { ALWAYS = 64, TO_COME = 48 };
   uint64_t end = e->tail + e->window;
@@ -21,7 +22,7 @@ static uint64_t taken_to(const weft_engine *e) {
 
 static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_us, uint8_t *out) {
   weft_neighbour *n = &e->neighbours[index];
-  const uint64_t first = weft_is_paced(e) ? e->tail : e->missing; // bulk: what it has may stay
+  const uint64_t first = weft_is_paced(e) ? e->tail : e->missing; // bulk: tail may be complete
   const bool from_zero = e->started && first == 0 && !e->self.source;
   const weft_hello hello = {.answer_wanted = wanted,
                             .stream = e->options->stream,
@@ -41,7 +42,7 @@ static uint16_t back_of(const weft_engine *e) {
   return (uint16_t)(back < WEFT_MESSAGE_MAX_WINDOW ? back : WEFT_MESSAGE_MAX_WINDOW);
 }
 
-// Neighbours that have more of a segment. A live source is not among them: it sends for all.
+// Counts neighbours that have more of a segment. A live source is not counted: it sends to all.
 static uint8_t helpers(const weft_engine *e, uint64_t segment) {
   const uint16_t received = weft_window_held(e, segment)->received;
   unsigned count = 0;
@@ -55,9 +56,10 @@ static uint8_t helpers(const weft_engine *e, uint64_t segment) {
   return (uint8_t)count;
 }
 
-// What divides the work of those that send to us: halfway from the neighbours that sent packets in
-// the last second to all, since more are about to whenever something new comes; and for each
-// segment those that have more of it. Counted now and then, for all maps.
+// Counts suppliers, by which others divide what they send us: the mean of the neighbours that sent
+// packets in the last second and of all open ones, since more will send whenever something new
+// comes. Also counts, for each segment, the neighbours that have more of it. Done at intervals, for
+// all maps.
 static void count_suppliers(weft_engine *e, int64_t now_us) {
   enum { RECENT_US = 1000000, APART_US = 50000 };
   if (e->suppliers && now_us - e->suppliers_us < APART_US)
@@ -102,7 +104,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   for (size_t i = 0; i < count; i++) {
     const size_t at = weft_place(e, e->missing + i);
     uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
-    // Only what is verified counts as complete.
+    // A segment counts as complete only once it is verified.
     const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
     const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
     if (!e->blocks_stride) {
@@ -125,7 +127,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   return weft_map_write(&map, out);
 }
 
-// The message of one marked segment, and whether more are marked with `mark`.
+// Takes the mark off the next segment that has it; false: none has.
 static bool take_mark(weft_engine *e, size_t index, unsigned mark, uint64_t *segment) {
   weft_neighbour *n = &e->neighbours[index];
   for (size_t at = 0; at < e->window; at++) {
@@ -238,7 +240,7 @@ static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_u
   }
 }
 
-// Whether it may be said in the neighbour's state.
+// Whether the message may be sent in the neighbour's state.
 static bool sayable(const weft_engine *e, size_t index, unsigned what) {
   const weft_neighbour *n = &e->neighbours[index];
   if (n->leaving)
@@ -248,7 +250,7 @@ static bool sayable(const weft_engine *e, size_t index, unsigned what) {
   return n->state == WEFT_NEIGHBOUR_OPEN;
 }
 
-// The most pressing message that is due to the neighbour; 0 if none is left.
+// Writes the most urgent message that is due to the neighbour; returns 0 if none is left.
 size_t weft_control_put(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
   while (e->due[index]) {
     const unsigned what = e->due[index] & (0u - e->due[index]); // the lowest bit

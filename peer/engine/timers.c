@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens because time passes, and when the next of it does.
+// What happens as time passes, and the next deadline.
 #include "peer/engine/internal.h"
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t weft_engine_deadline(const weft_engine *e) {
   if (e->due_count)
-    return 0; // output has something at once
+    return 0; // output has something to send at once
   if (e->farewell)
-    return WEFT_ENGINE_NEVER; // whoever still asks is answered
-  // Idle also while all that is owed waits for neighbours that take nothing now.
+    return WEFT_ENGINE_NEVER; // only questions are still answered
+  // Also idle while all that is owed waits for neighbours that take nothing now.
   int64_t at = e->idle || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
   for (size_t i = 0; i < e->used; i++)
     at = earlier(at, weft_neighbour_deadline(e, i));
@@ -51,7 +51,7 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
       weft_neighbour_repeats(e, n) && now_us >= clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000);
   const bool quiet = now_us >= n->spoke_us + WEFT_TIMER(e, keep_us, 10000000);
   const int64_t timer_us = clock->timer_us;
-  e->clocks[i].timer_us = WEFT_ENGINE_NEVER; // what remains is the map's own
+  e->clocks[i].timer_us = WEFT_ENGINE_NEVER; // so that only the map's deadline counts
   const bool changed = now_us >= weft_neighbour_deadline(e, i);
   e->clocks[i].timer_us = timer_us;
   if (idle || quiet || changed)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answering what others ask for: packets and blocks are owed until their turn comes, manifests and
+// Answers to requests of others: packets and blocks are owed until their turn comes, manifests and
 // checksums are due at once.
 #include "peer/engine/internal.h"
 
@@ -10,8 +10,8 @@ static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
   e->owed_count--;
 }
 
-// What waits longer than who asked does, while nothing else was sent to it either: it has asked for
-// that elsewhere, or again.
+// Whether a request has waited for longer than its sender waits, while nothing else was sent to it
+// either: the sender has asked elsewhere for that, or again.
 static bool given_up(const weft_engine *e, const weft_neighbour *n, const weft_owed *r,
                      int64_t now_us) {
   const uint16_t now_ms = (uint16_t)(now_us / 1000);
@@ -19,7 +19,8 @@ static bool given_up(const weft_engine *e, const weft_neighbour *n, const weft_o
   return (uint16_t)(now_ms - r->since_ms) > most_ms && (uint16_t)(now_ms - n->served_ms) > most_ms;
 }
 
-// Packets of one segment add up, since one asks for more of them before the first have come.
+// Adds a request to one that is owed already: packets of one segment add up, as more of them are
+// requested before the first have come. False: they are for different things.
 static bool owe_more(const weft_engine *e, weft_owed *old, const weft_request *r) {
   if (old->segment != r->segment || old->kind != r->kind)
     return false;
@@ -56,12 +57,12 @@ static void owe(weft_engine *e, size_t index, const weft_request *r, int64_t now
   e->idle = false;
 }
 
-// Manifests, checksums, addresses and greetings are sent at once, past the pace of the uplink, and
-// are longer than what asks for them: nobody gets more of them than one who asks as an honest
-// neighbour does, so many at a time, or he alone would keep the uplink busy.
+// Manifests, checksums, addresses and HELLOs are sent at once, outside the pace of the uplink, and
+// are longer than what asks for them. So a neighbour gets no more of them at a time than an honest
+// one asks for, or it alone could keep the uplink busy.
 bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
-  enum { MORE = 4 };          // greetings and addresses
-  weft_share_look(e, now_us); // counted anew
+  enum { MORE = 4 };          // HELLOs and addresses
+  weft_share_look(e, now_us); // which may reset the counts
   weft_neighbour *n = &e->neighbours[index];
   if (n->answers >= weft_requests_room(e->options) + MORE)
     return false; // it will ask again
@@ -69,15 +70,16 @@ bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
   return true;
 }
 
-// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
+// Live: whether it was due here so long ago that no peer plays it any more, though clocks differ a
+// little.
 static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t due_us;
   return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
          due_us + weft_ask_ahead(e) / 4 <= now_us;
 }
 
-// Whoever asks for that heard of the stream's time too late, and would go on asking for it: what is
-// newest tells the time.
+// Sends the newest manifest, which gives the time, to a neighbour that requests what is stale: it
+// heard of the stream's time too late, and would go on requesting that.
 static void tell_time(weft_engine *e, size_t index, int64_t now_us) {
   if (weft_window_has(e, e->timed_segment) && weft_window_slot(e, e->timed_segment)->manifest &&
       weft_answer_allowed(e, index, now_us))
@@ -127,9 +129,10 @@ static bool serve_blocks(const weft_engine *e, weft_owed *r, size_t *count, uint
   return *count > 0;
 }
 
-// What a live swarm lost of a segment, all its peers ask the source for: one answer will do, since
-// they pass it on to each other, and a small one. Whoever lacks more, because nobody else deals
-// with it, has to live on what the source pushes to all, or it would take the uplink of everybody.
+// Whether a request to a live source has been answered well enough. All peers ask the source for
+// what a swarm lost of a segment: one answer will do, since they pass it on to each other, and a
+// small one. A peer that lacks more, because no other gives to it, has to live on what the source
+// pushes to all, or it would take everyone's uplink.
 static bool mended(weft_engine *e, weft_owed *r, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, r->segment);
   if (!e->self.source || !weft_is_live(e) || e->options->policy->ask)
@@ -150,7 +153,7 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t
                       weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us) &&
                       !given_up(e, n, r, now_us);
     if (here && weft_manifest_offer(e, index, r->segment))
-      return false; // which goes first: it is owed still
+      return false; // the manifest goes first; this is still owed
     *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
     if (here && r->kind == WEFT_REQUEST_BLOCKS) {
       out->base = r->count;
@@ -186,7 +189,7 @@ bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64
       return true;
     }
     if (e->due_count)
-      return false; // a manifest
+      return false; // a manifest goes first
   }
   return false;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coded bursts, at the engine's pace: what is asked for first, then what the policy picks.
+// Coded bursts, at the engine's pace: what was requested first, then what the policy picks.
 #include "peer/engine/internal.h"
 
-// The uplink is busy with these bytes; parts of a microsecond are carried on. Whoever wakes the
-// engine is late by a millisecond or so: that is not lost, or a busy uplink would never be full.
+// Takes the bytes off the uplink's time; fractions of a microsecond are carried over. The engine is
+// woken a millisecond or so late: that time is not lost, or a busy uplink would never be full.
 void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
   enum { LATE_US = 4000 };
   const uint64_t rate = e->self.upload_bits_per_s;
@@ -52,10 +52,10 @@ static bool choice_valid(const weft_engine *e, const weft_policy_choice *choice)
   return choice->neighbour < e->used && e->policy_view[choice->neighbour].open &&
          weft_window_has(e, choice->segment) && weft_window_slot(e, choice->segment)->segment &&
          choice->count >= 1 && choice->count <= e->options->batch &&
-         (choice->mask || !e->codec->has); // blocks go by their numbers
+         (choice->mask || !e->codec->has); // blocks are sent by number
 }
 
-// Blocks that were asked for, by number.
+// Sets the numbers of the blocks to send.
 static void name_blocks(const weft_engine *e, const weft_policy_choice *choice) {
   size_t i = 0;
   for (unsigned b = 0; b < 64 && i < choice->count; b++)
@@ -108,7 +108,8 @@ static weft_status make_token(weft_engine *e, const weft_policy_choice *choice, 
   return WEFT_OK;
 }
 
-// The last of a burst, so that packets of one length come first: one send call can take them all.
+// Adds a PACE as the last of a burst: packets of one length come first, so that one send call can
+// take them all.
 static void add_pace(weft_engine *e, size_t index, size_t packets, int64_t now_us,
                      weft_burst *out) {
   weft_neighbour *n = &e->neighbours[index];
@@ -145,7 +146,8 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
   return WEFT_OK;
 }
 
-// What a live source made longer ago than the playback lag, nobody plays any more.
+// Moves `play` past what a live source made longer ago than the playback lag: no peer plays that
+// any more.
 static void pass_over_old(weft_engine *e, int64_t now_us) {
   const int64_t lag_us = weft_lag_us(e);
   e->play = e->play < e->tail ? e->tail : e->play;
@@ -153,8 +155,8 @@ static void pass_over_old(weft_engine *e, int64_t now_us) {
     e->play++;
 }
 
-// Whether less of the segment was sent than it takes to have it elsewhere, small losses counted;
-// then no more than that is sent.
+// Whether less of the segment has been sent than others need to have it, small losses included;
+// limits the choice to that.
 static bool is_new(const weft_engine *e, weft_policy_choice *choice) {
   if (!weft_window_has(e, choice->segment))
     return false;
@@ -178,8 +180,9 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
     return WEFT_PENDING; // a manifest goes before what is owed
   const weft_policy_view view = weft_engine_view(e, now_us);
   const bool picked = policy->pick && policy->pick(policy->user, &view, &e->self.rng, choice);
-  // A live source brings each new segment into the swarm before it answers requests, or everybody
-  // asks for everything; but not more of it, or what was lost of an older one never comes.
+  // A live source gets each new segment into the swarm before it answers requests, or all peers
+  // would request everything; but no more of it than that, or what was lost of an older one would
+  // never come.
   weft_policy_choice owed;
   if (push_first && !(picked && is_new(e, choice)) && e->owed_count &&
       weft_owed_next(e, true, &owed, now_us)) {
@@ -196,7 +199,7 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
     return WEFT_OK;
   }
   if (e->owed_count && weft_owed_next(e, false, choice, now_us))
-    return WEFT_OK; // beyond anybody's share, and nobody wants the uplink
+    return WEFT_OK; // beyond any fair share, but nothing else wants the uplink
   e->idle = e->due_count == 0;
   return WEFT_PENDING;
 }
@@ -207,6 +210,6 @@ weft_status weft_burst_next(weft_engine *e, int64_t now_us, weft_burst *out) {
   weft_policy_choice choice = {0};
   WEFT_TRY(choose(e, now_us, &choice));
   if (weft_manifest_offer(e, choice.neighbour, choice.segment))
-    return WEFT_PENDING; // it goes first; the choice is made again after it
+    return WEFT_PENDING; // the manifest goes first; then the choice is made again
   return make_burst(e, &choice, now_us, out);
 }

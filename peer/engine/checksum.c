@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pollution. A recoded packet cannot be hashed, and whoever knows a checksum can forge packets that
-// agree with it. So, as DART does (Dong, Curtmola, Nita-Rotaru, "Practical defenses against
-// pollution attacks in intra-flow network coding for wireless mesh networks", 2009), the source
-// reveals a signed random checksum now and then, and a packet is judged only by those made after it
-// came. Until then it waits: it is not mixed into anything that goes out. Since honest peers thus
-// send nothing that is not verified, one packet that fails convicts its sender.
+// Defence against pollution. A recoded packet cannot be hashed, and whoever knows a checksum can
+// forge packets that agree with it. So, as DART does (Dong, Curtmola, Nita-Rotaru, "Practical
+// defenses against pollution attacks in intra-flow network coding for wireless mesh networks",
+// 2009), the source reveals a signed random checksum now and then, and a packet is judged only by
+// those made after it came. Until then it waits: it is not mixed into anything that goes out. Since
+// honest peers thus send nothing that is not verified, one packet that fails convicts its sender.
+//
+// Meanwhile a segment's trial, a second decoder, takes all packets, verified or not. If its result
+// matches the manifest, the segment is complete; if not, the trial is spoilt until checksums tell
+// which packets to discard.
 #include <string.h>
 
 #include "peer/engine/internal.h"
@@ -36,7 +40,7 @@ static weft_status keep(weft_engine *e, size_t index, const weft_engine_arrival 
                         weft_held **out) {
   weft_slot *slot = weft_window_slot(e, a->segment);
   if (slot->kept + a->count > 2u * a->blocks + e->options->batch)
-    return WEFT_DEPENDENT; // more than it can need
+    return WEFT_DEPENDENT; // more than the segment can need
   const void *from = a->packet ? (const void *)a->datagram : a->token;
   void *memory;
   WEFT_TRY(weft_alloc(e->ctx, WEFT_MEM_HOST, sizeof(weft_held) + a->bytes, &memory));
@@ -57,8 +61,8 @@ static weft_status keep(weft_engine *e, size_t index, const weft_engine_arrival 
   return WEFT_OK;
 }
 
-// What is held as it came; false: it cannot be read, or is of another shape, though it was read and
-// had the right one when it came.
+// Restores the arrival of a held packet. False: it cannot be parsed, or its shape differs, though
+// both were right when it came.
 static bool arrival_of(const weft_engine *e, uint64_t segment, const weft_held *held,
                        weft_packet *packet, weft_engine_arrival *out) {
   *out = (weft_engine_arrival){.segment = segment,
@@ -74,7 +78,7 @@ static bool arrival_of(const weft_engine *e, uint64_t segment, const weft_held *
          packet->id.blocks == out->blocks;
 }
 
-// Into the trial; counted as innovative or dependent from now on.
+// Adds the packet to the trial, and counts it as innovative or dependent.
 static weft_status try_out(weft_engine *e, weft_slot *slot, const weft_engine_arrival *a,
                            size_t *gain) {
   const weft_status status = weft_data_add(e, &slot->trial, a, gain);
@@ -85,11 +89,11 @@ static weft_status try_out(weft_engine *e, weft_slot *slot, const weft_engine_ar
   return WEFT_OK;
 }
 
-// Into what may be mixed.
+// Adds the packet to those that may be mixed.
 static void trust(weft_engine *e, weft_slot *slot, weft_held *held, const weft_engine_arrival *a) {
   size_t gain;
   held->verified = true;
-  (void)weft_data_add(e, &slot->segment, a, &gain); // for want of memory it is mixed less
+  (void)weft_data_add(e, &slot->segment, a, &gain); // without memory there is less to mix
   weft_neighbour *n = &e->neighbours[held->neighbour];
   weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
   if (want && n->generation == held->generation)
@@ -103,7 +107,7 @@ weft_status weft_held_take(weft_engine *e, size_t index, const weft_engine_arriv
   *innovative = 0;
   if (!slot->tried) {
     WEFT_TRY(try_out(e, slot, a, innovative));
-    if (*innovative == 0) // the trial holds it already, as combinations of others
+    if (*innovative == 0) // the trial holds it already, as a combination of others
       return WEFT_OK;
   }
   const weft_status status = keep(e, index, a, now_us, &held);
@@ -114,18 +118,18 @@ weft_status weft_held_take(weft_engine *e, size_t index, const weft_engine_arriv
       trust(e, slot, held, a);
   }
   if (!slot->tried)
-    return WEFT_OK;        // what could not be kept may still complete the segment
-  if (status == WEFT_OK) { // the trial is full of something else
+    return WEFT_OK;        // a packet that could not be kept may still complete the segment
+  if (status == WEFT_OK) { // the trial is full, but spoilt
     slot->waiting = (uint16_t)(slot->waiting + a->count);
     e->statistics.received_waiting += a->count;
   } else if (status == WEFT_DEPENDENT) {
     e->statistics.received_dependent += a->count;
   }
-  *innovative = status == WEFT_OK ? a->count : 0; // as far as anybody knows
+  *innovative = status == WEFT_OK ? a->count : 0; // as far as is known
   return status == WEFT_DEPENDENT ? WEFT_OK : status;
 }
 
-// Begins the trial anew with what is left, now that something of it was convicted.
+// Rebuilds the trial from what is left, after some of it was convicted.
 static void rebuild(weft_engine *e, uint64_t segment) {
   weft_slot *slot = weft_window_slot(e, segment);
   e->codec->close(e->codec->user, slot->trial);
@@ -145,7 +149,7 @@ static void rebuild(weft_engine *e, uint64_t segment) {
     held->added =
         arrival_of(e, segment, held, &packet, &a) && try_out(e, slot, &a, &gain) == WEFT_OK;
     held->gain = (uint16_t)gain;
-    if (!held->added) { // for want of memory: it waits on
+    if (!held->added) { // no memory: it keeps waiting
       slot->waiting = (uint16_t)(slot->waiting + held->count);
       e->statistics.received_waiting += held->count;
     }
@@ -169,7 +173,7 @@ void weft_held_try(weft_engine *e, uint64_t segment, int64_t now_us) {
   }
   slot->segment = verified;
   if (status != WEFT_OK) {
-    weft_requests_again(e, now_us); // for want of memory
+    weft_requests_again(e, now_us); // no memory
     return;
   }
   e->statistics.hash_failures++;
@@ -185,7 +189,7 @@ static bool agrees(const weft_engine *e, uint64_t segment, const weft_reveal *re
     return e->codec->verify_token(e->codec->user, held->data, held->bytes);
   weft_packet packet;
   weft_engine_arrival a;
-  return arrival_of(e, segment, held, &packet, &a) && // the sums are of so many blocks
+  return arrival_of(e, segment, held, &packet, &a) && // the sums are of this number of blocks
          e->codec->verify(e->codec->user, &packet, reveal->seed, reveal->sums);
 }
 
@@ -201,7 +205,7 @@ static void acquit(weft_engine *e, uint64_t segment, weft_held *held, int64_t no
     trust(e, weft_window_slot(e, segment), held, &a);
 }
 
-// Takes it out of what is held; the trial may still contain it.
+// Removes it from what is held; the trial may still contain it.
 static void discard(weft_engine *e, weft_slot *slot, weft_held *held) {
   slot->kept = (uint16_t)(slot->kept - held->count);
   e->statistics.received_polluted += held->count;
@@ -220,7 +224,7 @@ static void convict(weft_engine *e, const weft_held *held) {
     weft_neighbour_ban(e, held->neighbour);
 }
 
-// What came from a neighbour that was just banned is not worth a trial anywhere.
+// Whether it came from a neighbour that was just banned: then it is not worth a trial anywhere.
 static bool of_banned(const weft_engine *e, const weft_held *held) {
   const weft_neighbour *n = &e->neighbours[held->neighbour];
   return n->generation == held->generation && n->state == WEFT_NEIGHBOUR_LOST &&
@@ -254,7 +258,7 @@ static void purge(weft_engine *e, int64_t now_us) {
 static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   const weft_reveal *reveal = slot->reveal;
-  // What came before anybody here can have known the checksum.
+  // Packets that came before this came before any neighbour can have known the checksum.
   const int64_t before = (int64_t)reveal->made_us + weft_clock_offset(e->clock_us) -
                          weft_or(e->options->spread_us, 250000);
   bool spoilt = false, guilty = false;
@@ -287,8 +291,8 @@ static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
     weft_data_full(e, segment, now_us);
 }
 
-// A complete segment is the truth: what still waits is judged by a checksum of this peer's own, so
-// that a polluter does not get away because others were faster.
+// Judges what still waits when a segment is complete, and so known, by a checksum of this peer's
+// own: a polluter must not get away because others were faster.
 void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   uint8_t memory[sizeof(weft_reveal) + WEFT_CHECKSUM_ROWS * WEFT_CHECKSUM_MAX_BLOCKS + 16];
@@ -296,7 +300,7 @@ void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
   bool known = false, guilty = false;
   for (weft_held **at = &slot->held; *at;) {
     weft_held *held = *at;
-    // What went into a trial that proved right is right; not what was a combination of the others.
+    // What went into a trial that proved right is right, unless it was a combination of the others.
     const bool proved = held->added && held->gain == held->count && !slot->tried;
     const bool open = !held->verified && !proved;
     if (open && !known) {
@@ -319,10 +323,10 @@ void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
     purge(e, now_us);
 }
 
-// --- Taking and handing on
+// --- Taking and passing on
 
-// Everybody hands checksums on until the segment is played: who is complete may stand between the
-// source and those who are not.
+// Peers pass checksums on until the segment is played: a peer that is complete may stand between
+// the source and those that are not.
 static bool wanted(const weft_engine *e, uint64_t segment) { return segment >= e->play; }
 
 void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, int64_t now_us) {
@@ -331,13 +335,13 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
   weft_slot *slot = weft_window_slot(e, r->segment);
   uint8_t *marks = &e->neighbours[index].marks[weft_place(e, r->segment)];
   if (slot->reveal && r->made_us >= slot->reveal->made_us)
-    *marks = (uint8_t)(*marks & ~WEFT_MARK_REVEALED); // no news to it
+    *marks = (uint8_t)(*marks & ~WEFT_MARK_REVEALED); // it has this one already, or a newer one
   const bool asked =
       r->made_us <= slot->asked_made_us && now_us - slot->asked_reveal_us < weft_ask_every(e);
   if ((slot->reveal && slot->reveal->made_us >= r->made_us) || asked || !wanted(e, r->segment))
     return;
-  // Nobody else waits for one who said so before and gave nothing: or whoever repeats it, with any
-  // time that he likes, would keep all checksums away.
+  // Others are not kept waiting for a neighbour that announced a checksum before and gave none:
+  // otherwise one that repeats this, with any time that it likes, would keep all checksums away.
   if (!(*marks & WEFT_MARK_ASKED)) {
     slot->asked_made_us = r->made_us;
     slot->asked_reveal_us = now_us;
@@ -347,8 +351,8 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
                     now_us);
 }
 
-// The source tells all, everyone else a few: that reaches nearly everybody, and whoever it misses
-// hears of the next one. Telling all cost more datagrams than the stream itself.
+// Announces a checksum. The source tells all, others tell a few: that reaches nearly every peer,
+// and those it misses hear of the next one. Telling all cost more datagrams than the stream itself.
 static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
   enum { FEW = 4 };
   const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
@@ -363,7 +367,7 @@ static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
   }
 }
 
-// In place of the one before, which stays where that fails.
+// Replaces the one before, which stays if that fails.
 static weft_status keep_reveal(weft_engine *e, const weft_checksum *c) {
   weft_slot *slot = weft_window_slot(e, c->segment);
   const size_t sums = (size_t)c->blocks * WEFT_CHECKSUM_ROWS;
@@ -442,9 +446,10 @@ void weft_checksum_tick(weft_engine *e, int64_t now_us) {
     weft_slot *slot = &e->slots[at];
     if (now_us < slot->next_reveal_us)
       continue;
-    (void)reveal(e, e->number[at], now_us); // for want of memory: with the next one
+    (void)reveal(e, e->number[at], now_us); // without memory: the next one comes instead
     slot->reveals++;
-    // Peers far from the source get their packets later: the next one waits a quarter longer.
+    // Peers far from the source get their packets later: each interval is a quarter of the first
+    // longer.
     const int64_t age = now_us - slot->made_us;
     const bool enough = slot->reveals >= MOST_REVEALS || age > weft_lag_us(e);
     slot->next_reveal_us =

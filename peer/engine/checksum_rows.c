@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The random linear functions of checksums: eight of them at once, one per byte of a 64-bit word.
-// sum over j of r_j * x_j with r_j eight coefficients in one word and x_j one byte of payload is
-// gathered by bits of x: word b is the sum of the r_j whose x_j has bit b, and the result is the
+// The sum over j of r_j * x_j, with r_j eight coefficients in one word and x_j one byte of payload,
+// is gathered by bits of x: word b is the sum of the r_j whose x_j has bit b, and the result is the
 // sum of 2^b * word b, with one multiplication by 2 in all eight lanes per bit.
 #include "peer/engine/checksum_rows.h"
 
@@ -15,7 +15,7 @@ static uint64_t get_le(const uint8_t *p) {
   return v;
 }
 
-// Each byte by 2 in GF(2^8), polynomial 11D.
+// Multiplies each byte by 2 in GF(2^8), polynomial 11D.
 static uint64_t double_lanes(uint64_t v) {
   const uint64_t high = v & UINT64_C(0x8080808080808080);
   return ((v ^ high) << 1) ^ ((high >> 7) * 0x1D);

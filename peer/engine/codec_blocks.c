@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec without a code: a segment is its blocks, and packets are copies of them.
+// The codec without coding: a segment is its blocks, and packets are copies of them.
 #include <string.h>
 
 #include "weft/peer_codec.h"

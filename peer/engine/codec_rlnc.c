@@ -38,7 +38,7 @@ static weft_status open_source(void *user, const weft_segment_id *id, const uint
   coded_segment *s;
   WEFT_TRY(new_segment(rlnc, &s));
   const weft_segment_options segment = {.id = *id, .data = data, .bytes = bytes};
-  (void)rng; // packets name seeds that count up: nothing is left to chance
+  (void)rng; // packets carry seeds that count up: nothing is random
   const weft_encoder_options coding = {.systematic = !rlnc->coded_only, .seeded = true};
   weft_status status = weft_segment_new(rlnc->ctx, &segment, NULL, &s->segment);
   if (status == WEFT_OK)
@@ -102,7 +102,7 @@ static size_t memory_bytes(void *user, const weft_segment_id *id) {
 
 // --- Checksums
 
-// The sums of each source block, which a fresh encoder gives out one after the other.
+// Computes the sums of each source block; a new encoder puts the blocks out in order.
 static weft_status sum_blocks(const coded_segment *s, uint64_t seed, uint8_t *payload,
                               uint8_t *sums) {
   const weft_segment_id *id = weft_segment_get_id(s->segment);

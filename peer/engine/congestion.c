@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control of each neighbour: LEDBAT (RFC 6817) on the one-way delay of the last packet
 // of each burst. Losses alone do not shrink the window as TCP's would: coded packets need no
-// retransmission, and links that lose a few percent by nature would starve. More than an eighth is
-// taken for congestion, or than one in 32 where packets queue.
+// retransmission, and links that lose a few percent by nature would starve. Losses of more than an
+// eighth count as congestion, or of more than one in 32 where packets queue.
 #include "peer/engine/internal.h"
 
 enum {
   TARGET_US = 60000, // of queueing delay
   START_PACKETS = 16,
   LEAST_PACKETS = 2,
-  LOSSES_OF = 8,         // one of so many may be lost,
-  LOSSES_QUEUED_OF = 32, // where packets queue
-  EXCESS = 4,            // packets,
-  EXCESS_OF = 8,         // and that part of the window
+  LOSSES_OF = 8,         // one in so many may be lost,
+  LOSSES_QUEUED_OF = 32, // or in so many where packets queue
+  EXCESS = 4,            // losses in excess: packets,
+  EXCESS_OF = 8,         // plus this fraction of the window
   EXCESS_MOST = INT16_MAX / LOSSES_OF,
   BASE_US = 60000000 // how long one base delay counts
 };
@@ -39,8 +39,8 @@ bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
   return flight < n->ledbat.window;
 }
 
-// A small window is left unfilled rather than overrun by a whole burst, which would queue on a slow
-// path by itself.
+// How many packets a burst may have. A small window is left partly unused rather than overrun by a
+// whole burst, which would queue on a slow path by itself.
 size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
   const size_t batch = e->options->batch;
   if (!e->options->congestion)
@@ -52,12 +52,12 @@ size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
   return most < batch ? (size_t)most : batch;
 }
 
-// Delays are differences of two clocks, so only differences of delays mean anything. They are kept
-// relative to the first one, and compared as signed numbers: clocks may wrap and drift.
+// Delays are differences of two clocks, so only differences of delays mean anything. They are
+// compared as signed differences: clocks may wrap and drift.
 static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
 
 static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
-  if (now_us - l->base_us >= 2 * BASE_US) // nothing was sent since: clocks drift meanwhile
+  if (now_us - l->base_us >= 2 * BASE_US) // nothing was sent since then, while clocks drifted
     l->recent_count = l->recent_at = 0;
   if (now_us - l->base_us >= BASE_US || l->recent_count == 0) {
     l->base[1] = l->recent_count == 0 ? delay : l->base[0];
@@ -69,25 +69,27 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   l->recent[l->recent_at] = delay;
   l->recent_at = (l->recent_at + 1u) & 3; // a mask: gcc's sanitizers warn of a remainder
   l->recent_count = (uint8_t)(l->recent_count < 4 ? l->recent_count + 1 : 4);
-  uint32_t least = delay; // the current delay is the least of the last few: jitter is no queue
+  uint32_t least = delay; // the smallest of the last few: jitter is no queue
   for (unsigned i = 0; i < l->recent_count; i++)
     least = below(l->recent[i], least) ? l->recent[i] : least;
   const uint32_t base = below(l->base[1], l->base[0]) ? l->base[1] : l->base[0];
-  return below(least, base) ? 0 : least - base; // the last few may be of the minute before
+  return below(least, base) ? 0 : least - base; // the last few may be from the minute before
 }
 
-// What was lost since the last acknowledgement. One that waited counts some of the next burst, one
-// whose PACE overtook packets lacks them: only what lacks beyond what ever lacked is lost.
+// Packets lost since the last acknowledgement. An acknowledgement that waited counts some of the
+// next burst, and one whose PACE overtook packets lacks these: so only what is missing beyond the
+// most that was ever missing counts as lost.
 static int64_t newly_lost(weft_ledbat *l, int64_t lacks, int64_t noise) {
   const int64_t fewer = l->fewer - lacks;
-  const int64_t most = noise < UINT8_MAX ? noise : UINT8_MAX; // a network may double packets
+  const int64_t most = noise < UINT8_MAX ? noise : UINT8_MAX; // a network may duplicate packets
   l->fewer = (uint8_t)(fewer < 0 ? 0 : fewer < most ? fewer : most);
   return fewer < 0 ? -fewer : 0;
 }
 
-// Whether more is lost than may be, for longer than chance has it: of a path that loses one packet
-// in twenty, one burst of eight in twenty loses two. So what was lost in excess of that part is
-// added up, from none (Page's test). What is lost in the round trip after a cut was sent before it.
+// Whether losses have been above the tolerated fraction for longer than chance explains: on a path
+// that loses one packet in twenty, one burst of eight in twenty loses two. So losses in excess of
+// that fraction are added up, from 0 (Page's test). Losses in the round trip after a cut are of
+// packets sent before it.
 static bool lossy(const weft_engine *e, weft_neighbour *n, uint32_t sent, uint32_t came,
                   int64_t now_us) {
   weft_ledbat *l = &n->ledbat;
@@ -109,9 +111,9 @@ static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
   l->slow_start = false;
 }
 
-// Twice the window in a round trip until the path queues, then after RFC 6817:
+// Doubles the window in a round trip until the path queues, then follows RFC 6817:
 // window += gain * (target - queueing) / target * acked bytes * packet / window.
-// Not grown past twice what is used: an idle sender learns nothing about the path.
+// It does not grow past twice what is used: an idle sender learns nothing about the path.
 static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent) {
   const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
   const int64_t least = LEAST_PACKETS * packet, window = (int64_t)l->window;
@@ -131,7 +133,7 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   weft_ledbat *l = &n->ledbat;
   const uint32_t sent = ack->sent - l->acked_sent, came = ack->received - l->acked_received;
   if ((int32_t)sent <= 0 || (int32_t)(l->sent - ack->sent) < 0)
-    return; // overtaken by a newer one, or of packets that were never sent
+    return; // overtaken by a newer one, or about packets that were never sent
   weft_neighbour_echoed(n, &(weft_stamps){.echo = ack->stamp, .held = ack->held}, now_us);
   l->acked_sent = ack->sent;
   l->acked_received = ack->received;
@@ -167,10 +169,10 @@ void weft_pace_took(weft_engine *e, size_t index, const weft_pace *pace, int64_t
 
 // --- Silence
 //
-// What ends a burst is one packet, and so is its acknowledgement. With either lost while the window
-// is full, no burst follows that would end and be acknowledged: so the end is said again. Were that
-// left to the long silence, a viewer with one neighbour, on a path that loses two packets in a
-// hundred, would have nothing for over a second several times a minute.
+// A burst ends with one packet, the PACE, and one packet acknowledges it. If either is lost while
+// the window is full, no other burst follows that would be acknowledged: so the PACE is repeated.
+// If that were left to the long silence, a viewer with one neighbour, on a path that loses two
+// packets in a hundred, would have nothing for over a second several times a minute.
 
 static int64_t repeat_time(const weft_engine *e, const weft_neighbour *n) {
   return n->ledbat.paced_us + 2 * n->round_trip_us + WEFT_TIMER(e, ack_us, 10000);
@@ -187,7 +189,7 @@ int64_t weft_ledbat_deadline(const weft_engine *e, const weft_neighbour *n) {
   return repeat_us < silence_us ? repeat_us : silence_us;
 }
 
-// Nothing was acknowledged for long: what is on its way is lost.
+// Repeats a PACE, or, after a long silence, counts all that is on its way as lost.
 void weft_ledbat_tick(weft_engine *e, size_t index, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   weft_ledbat *l = &n->ledbat;

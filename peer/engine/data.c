@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coded packets that come in: who may send them, what they are good for, and what happens when a
-// segment is full.
+// Coded packets that come in: which neighbours may send them, what they are good for, and what
+// happens when a segment is full.
 #include "peer/engine/internal.h"
 
 enum { ALERT_US = 60000000 }; // how long nothing unverified is mixed after a polluted segment
 
-// Not of use, but no fault of the sender's. A segment that is complete is braked once more, should
-// the brake have been lost.
+// Takes a packet that is of no use, through no fault of the sender's. If the segment is complete,
+// the sender is sent another BRAKE, in case that was lost.
 static weft_status useless(weft_engine *e, size_t index, const weft_engine_arrival *a,
                            int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
@@ -60,12 +60,12 @@ weft_status weft_data_add(weft_engine *e, void **into, const weft_engine_arrival
   return status;
 }
 
-// What neighbours and the policy may know of the rank.
+// Updates what neighbours and the policy may know of the rank.
 void weft_data_show_rank(weft_engine *e, uint64_t segment, int64_t now_us) {
   const weft_slot *slot = weft_window_slot(e, segment);
   weft_policy_segment *held = weft_window_held(e, segment);
   const size_t rank = weft_data_rank(e, slot->segment), tried = weft_data_rank(e, slot->trial);
-  // A trial that is spoilt says nothing of how much is missing.
+  // A spoilt trial says nothing of how much is missing.
   const size_t all = tried > rank && !slot->tried ? tried : rank;
   const bool dubious = e->options->trust && !weft_checksums_on(e) && now_us < e->alert_until_us;
   held->rank = dubious ? 0 : (uint16_t)rank;
@@ -74,7 +74,8 @@ void weft_data_show_rank(weft_engine *e, uint64_t segment, int64_t now_us) {
 
 // --- A full segment
 
-// Thrown away, to be had again from one neighbour at a time that says to have verified it.
+// Discards the segment, which then comes from one neighbour at a time that claims to have verified
+// it.
 static void fail(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   const uint16_t solo = slot->solo;
@@ -106,7 +107,7 @@ void weft_data_full(weft_engine *e, uint64_t segment, int64_t now_us) {
     return;
   bool matches = false;
   if (weft_manifest_check(e, segment, &matches) != WEFT_OK) {
-    weft_requests_again(e, now_us); // for want of memory
+    weft_requests_again(e, now_us); // no memory
     return;
   }
   if (matches) {
@@ -119,12 +120,12 @@ void weft_data_full(weft_engine *e, uint64_t segment, int64_t now_us) {
 
 // --- Arrivals
 
-// Whether a packet from this neighbour may be used for the segment at all.
+// Whether a packet of the segment from this neighbour may be used at all.
 static bool admitted(const weft_engine *e, const weft_slot *slot, size_t index, int64_t now_us) {
   const weft_neighbour *n = &e->neighbours[index];
   if (!slot->failed || n->is_source)
     return true;
-  // What it sent before it was asked may not have been verified there.
+  // What it sent before the request may not have been verified there.
   return slot->solo == index && now_us >= slot->solo_us + n->round_trip_us;
 }
 
@@ -142,10 +143,10 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
     e->statistics.received_innovative += innovative;
     e->statistics.received_dependent += a->count - innovative;
     weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
-    if (want) // what came from it, it has
+    if (want) // it has what came from it
       weft_want_common(want, innovative);
   }
-  if (innovative < a->count) // then it has, but for one chance in 256, nothing else that is new
+  if (innovative < a->count) // then it has nothing else that is new, but for one chance in 256
     n->marks[weft_place(e, a->segment)] |= WEFT_MARK_SPENT;
   if (innovative == 0)
     return WEFT_DEPENDENT;
@@ -157,7 +158,7 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
   return WEFT_OK;
 }
 
-// Into the segment, if it is of use there. *taken: it was.
+// Adds a packet to its segment, if it is of use there. *taken: the decoder took it.
 static weft_status take(weft_engine *e, size_t index, const weft_engine_arrival *a, bool *taken,
                         int64_t now_us) {
   const uint64_t segment = a->segment;
@@ -166,13 +167,13 @@ static weft_status take(weft_engine *e, size_t index, const weft_engine_arrival 
   *taken = false;
   if (segment < e->tail)
     return useless(e, index, a, now_us);
-  // A short segment is the stream's last; before that is known its shape cannot be trusted.
+  // A short segment is the stream's last; until that is known its shape cannot be trusted.
   const bool nothing_to_learn = e->self.source && (!has || !weft_window_slot(e, segment)->complete);
   if (!has || nothing_to_learn || !e->started || a->blocks != blocks) {
     e->statistics.received_outside += a->count;
     if (has && !nothing_to_learn && e->started && e->options->trust &&
         weft_requests_room(e->options))
-      weft_request_manifest(e, segment, now_us); // which tells it
+      weft_request_manifest(e, segment, now_us); // which gives its shape
     return WEFT_DEPENDENT;
   }
   const weft_slot *slot = weft_window_slot(e, segment);
@@ -180,7 +181,7 @@ static weft_status take(weft_engine *e, size_t index, const weft_engine_arrival 
     return useless(e, index, a, now_us);
   const weft_status status = take_into(e, index, a, now_us);
   *taken = status == WEFT_OK || status == WEFT_DEPENDENT;
-  if (!*taken) // the machine's fault, or no packet of this codec's: it counts as lost
+  if (!*taken) // the machine's fault, or no packet of this codec: it counts as lost
     e->statistics.received_packets -= a->count;
   return status;
 }

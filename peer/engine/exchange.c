@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else there is: addresses that neighbours, trackers and people name, whom to dial, and which
-// neighbour makes room when it is of little use.
+// Finding neighbours: the addresses (candidates) that neighbours, trackers and users name, which of
+// them to dial, and which neighbour of little use makes room.
 #include <string.h>
 
 #include "peer/engine/internal.h"
 
 enum {
   RETRY_US = 10000000,
-  UNDERWAY_US = 1000000,     // within which a dial succeeds, if it does: so long it is waited for,
-  UNDERWAY_NEED_US = 300000, // in need only as long as three round trips
-  RETRY_FULL_US = 2000000,   // in need: somebody who had no room may have made some
+  UNDERWAY_US = 1000000,     // a dial that succeeds does so within this, and is waited for as long,
+  UNDERWAY_NEED_US = 300000, // or in need only as long as three round trips
+  RETRY_FULL_US = 2000000,   // in need: a peer that had no room may have some by now
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
   GRACE_US = 15000000,
-  TURN_US = 1000000, // a source on demand parts with one neighbour in this time at most,
-  STAY_US = 5000000  // and with nobody who has been there for less
+  TURN_US = 1000000, // a source on demand parts with one neighbour per this time at most,
+  STAY_US = 5000000  // and with none that has been here for less than this
 };
 
 bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b) {
@@ -77,20 +77,20 @@ weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
   return WEFT_OK;
 }
 
-// Less than half of the neighbours that it looks for.
+// Whether it is in need: has less than half of the neighbours that it looks for.
 static bool in_need(const weft_engine *e) {
   return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
 }
 
-// What a viewer's neighbours have to move on: live what there is, on demand what is needed next.
+// What a viewer's neighbours have to move on: live, what exists; on demand, what is needed next.
 static uint64_t reached(const weft_engine *e) { return weft_is_live(e) ? e->horizon : e->missing; }
 
 static bool is_viewer(const weft_engine *e) {
   return weft_is_paced(e) && !e->self.source && e->started && !weft_engine_done(e);
 }
 
-// A viewer with nothing new for longer than the stream's own steps, and looks in quick succession,
-// explain.
+// Whether a viewer has had nothing new for longer than the stream's own steps, and looks that
+// follow each other closely, explain.
 static bool cut_off(const weft_engine *e, int64_t now_us) {
   const int64_t still_us = now_us - e->moved_us;
   return is_viewer(e) && still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 &&
@@ -102,13 +102,13 @@ static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
   return candidate->gone || (n && n->doubtful);
 }
 
-// A viewer that has none left.
+// Whether a viewer has no neighbours left.
 static bool bereft(const weft_engine *e) { return e->started && e->degree == e->doubtful; }
 
-// How many addresses may still give a neighbour. Where neighbours die, what is known may be theirs
-// alone. So who has nobody left, or is cut off with those he has, counts only whom he has not found
-// wanting. All others have time to try them again: each further question brings somebody to places
-// that others look for.
+// How many candidates may still become neighbours. Where neighbours die, the known addresses may be
+// those of the dead alone. A viewer without neighbours, or cut off with those it has, therefore
+// counts only candidates that have not failed yet. All others have time to try them again: asking
+// for more addresses takes them to places that others look for.
 static size_t prospects(const weft_engine *e, int64_t now_us) {
   if (!bereft(e) && !cut_off(e, now_us))
     return e->candidate_count;
@@ -127,12 +127,12 @@ void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
     weft_candidate_forget(e, (size_t)(candidate - e->candidates));
   const int64_t soon_us = e->dial_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
   if (bereft(e) && prospects(e, e->dial_us) == 0 && e->exchange_us > soon_us)
-    e->exchange_us = soon_us; // that was the last hope
+    e->exchange_us = soon_us; // that was the last one
 }
 
-// A source that has room refuses nobody, and so tells nobody of others: at the beginning of a
-// stream all would live on a fraction of its uplink until they look for each other. So who has
-// nobody else asks it.
+// A source with room refuses no newcomers, and so tells them of no others: at the beginning of a
+// stream, all would live on a fraction of its uplink until they look for each other. So a peer
+// whose only neighbour is the source asks it.
 void weft_exchange_opened(weft_engine *e, size_t index) {
   if (e->options->addresses_max && e->neighbours[index].is_source && e->degree == 1)
     weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
@@ -155,17 +155,17 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const uint8_t *at = refer->addresses;
-  // What nobody asked for would push out what is known, and could have anybody dialled.
+  // Addresses that nobody asked for would displace known ones, and make us dial anybody.
   const bool full = refer->flags & WEFT_REFER_FULL;
   const bool wanted =
-      n->refer_asked || (full && n->dialled); // who came of himself has no such news
-  bool news = false; // what is known already must not lead to the next question
+      n->refer_asked || (full && n->dialled); // one that dialled us has no such news
+  bool news = false;                          // known addresses must not lead to the next question
   n->refer_asked = n->refer_asked && refer->count == 0;
   for (size_t i = 0; wanted && i < refer->count; i++) {
     const weft_peer_address address = weft_refer_next(&at);
     news = weft_candidate_add(e, &address) || news;
     weft_candidate *candidate = weft_candidate_at(e, &address);
-    if (candidate && !full) // who is full is a neighbour no more
+    if (candidate && !full) // a full peer is not a neighbour any more
       candidate->teller = (uint16_t)index;
   }
   if (news)
@@ -182,7 +182,7 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
   for (size_t i = 0; i < e->used && count < MOST_TOLD && !(flags & WEFT_REFER_WANTED); i++) {
     const weft_neighbour *n = &e->neighbours[(start + i) % e->used];
-    // Who has finished gives to others as long as he stays.
+    // A finished neighbour gives to others as long as it stays.
     const bool here = n->state == WEFT_NEIGHBOUR_OPEN || n->state == WEFT_NEIGHBOUR_FINISHED;
     if (here && n->address.length && (start + i) % e->used != index)
       told[count++] = n->address;
@@ -190,17 +190,18 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
 }
 
-// Places of the source's own. Live its first hands keep them. On demand they get what they need
-// next from each other sooner or later, and who begins when all others are far ahead from nobody.
+// Whether the source's own places go round. Live, its first neighbours keep them. On demand, peers
+// get what they need next from each other sooner or later, except one that begins when all others
+// are far ahead.
 static bool gives_in_turn(const weft_engine *e) { return weft_loads(e) && weft_is_paced(e); }
 
-// --- Whose places are whose
+// --- Who gives way to whom
 //
-// Whoever likes has any number of identities, and may say of himself and of others whatever makes
-// somebody part with a neighbour. So nobody gives way to one whose address has as many places here,
-// or whose network has more, unless he shares it.
+// Anybody can have any number of identities, and claim, of itself and of others, whatever makes a
+// peer part with a neighbour. So no neighbour gives way to a newcomer whose address has as many
+// places here, or whose network has more, unless both have the same address.
 
-// Places of the address or the network; none of one that stands for itself.
+// Counts the places of an address or a network; 0 for one of its own (number 0).
 static size_t places_of(const weft_engine *e, uint16_t number, bool network) {
   size_t count = 0;
   for (size_t i = 0; number && i < e->used; i++) {
@@ -242,7 +243,7 @@ size_t weft_engine_refusal(weft_engine *e, const weft_origin *newcomer,
 
 // --- What to do about it
 
-// A neighbour that gave nothing new since the last look, and lacks nothing that we have.
+// The neighbour that gave least since the last look, if it gave nothing new; else SIZE_MAX.
 static size_t poorest(const weft_engine *e, int64_t now_us) {
   size_t worst = SIZE_MAX;
   uint64_t least = UINT64_MAX;
@@ -262,7 +263,7 @@ static size_t poorest(const weft_engine *e, int64_t now_us) {
 static void part_with(weft_engine *e, size_t index) {
   weft_neighbour *n = &e->neighbours[index];
   n->bye = WEFT_BYE_REPLACED;
-  n->leaving = true; // gone once it is told
+  n->leaving = true; // gone once it has been told
   e->due_count -= e->due[index] != 0;
   e->due[index] = 0;
   weft_neighbour_due(e, index, WEFT_DUE_BYE);
@@ -278,8 +279,8 @@ static void replace(weft_engine *e, int64_t now_us) {
   part_with(e, index);
 }
 
-// The neighbour that most others send to, if these are more than a peer looks for, so that it will
-// dial nobody instead, and if somebody here has no more than half as many.
+// The neighbour with most suppliers, if these are more than a peer looks for, so that it will dial
+// no other instead, and if some neighbour here has no more than half that target.
 static size_t richest(const weft_engine *e) {
   const size_t target = e->options->neighbours_target;
   size_t best = SIZE_MAX, most = target, least = SIZE_MAX;
@@ -297,7 +298,8 @@ static size_t richest(const weft_engine *e) {
   return 2 * least <= target ? best : SIZE_MAX;
 }
 
-// On demand, at the source: whoever's next segment most others here have, and so others elsewhere.
+// On demand, at the source: the neighbour whose next segment most others here have, and so others
+// elsewhere.
 static size_t best_served(const weft_engine *e, int64_t now_us) {
   size_t best = SIZE_MAX, most = 0;
   for (size_t i = 0; i < e->used; i++) {
@@ -317,9 +319,9 @@ static size_t best_served(const weft_engine *e, int64_t now_us) {
   return best;
 }
 
-// Whoever was refused may be in need: where most are behind NATs, who comes late may have one
-// neighbour or none while those that can be connected to keep all places for each other. The
-// places of those in doubt go first (weft_neighbour_gone).
+// Parts with a neighbour for refused newcomers, which may be in need: where most peers are behind
+// NATs, a latecomer may have one neighbour or none while peers that can be dialled keep all places
+// for each other. Places of neighbours in doubt go first (weft_neighbour_gone).
 static void make_room(weft_engine *e, int64_t now_us) {
   const bool in_turn = gives_in_turn(e);
   if (!e->sought || (e->self.source && !in_turn) || e->doubtful || now_us < e->room_us ||
@@ -330,11 +332,11 @@ static void make_room(weft_engine *e, int64_t now_us) {
   if (index == SIZE_MAX)
     return;
   part_with(e, index);
-  if (e->sought_by.address) // whoever comes first has that place: who still seeks one says so again
+  if (e->sought_by.address) // the first to come gets that place; others ask again
     e->sought = 0;
 }
 
-// Whether it got on since the last look; on demand all that the window takes may be here.
+// Whether it got on since the last look; so it did, on demand, if its window is full.
 static bool got_on(weft_engine *e, int64_t now_us) {
   const bool all_here = !weft_is_live(e) && e->missing >= e->released + e->window;
   const bool on = all_here || reached(e) != e->reached_before;
@@ -344,10 +346,11 @@ static bool got_on(weft_engine *e, int64_t now_us) {
   return on;
 }
 
-// How many neighbours to have. Where a stream stands still it goes on elsewhere, it seems, and
-// neighbours that know only each other must be left: any number; on demand only once a viewer is
-// cut off, as one segment may take longer than looks are apart. Where segments come too late, twice
-// as many as otherwise: more would only divide the same uplinks, and each costs its maps.
+// How many neighbours to have. A live stream that stands still probably goes on elsewhere, and
+// neighbours that know only each other must be left: as many as possible. On demand, only once a
+// viewer is cut off, as one segment may take longer than looks are apart. Where segments come too
+// late, twice as many as otherwise: more would only divide the same uplinks, and each costs its
+// maps.
 static size_t wanted(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, most = e->options->neighbours_max;
   const bool on = got_on(e, now_us), skipped = e->skipped;
@@ -371,12 +374,12 @@ static int64_t underway_us(const weft_engine *e) {
   return in_need(e) ? UNDERWAY_NEED_US : UNDERWAY_US;
 }
 
-// Looks may follow each other quicker than sessions open, and each neighbour too many costs its
-// maps, and makes all bursts smaller (docs/sim/churn.md). But who is behind a NAT may be called for
-// seconds, and who is dead in vain: others are looked for meanwhile.
+// Counts dials that may yet succeed. Looks may follow each other faster than sessions open, and
+// each neighbour too many costs its maps, and makes all bursts smaller (docs/sim/churn.md). But a
+// peer behind a NAT may be called for seconds, and a dead one in vain: then others are looked for.
 static size_t underway(const weft_engine *e, int64_t now_us) {
   if (!weft_is_live(e))
-    return 0; // what most neighbours have is of no use to who watches something else
+    return 0; // what most neighbours have is of no use to a viewer at another part of the stream
   const int64_t since_us = now_us - underway_us(e);
   size_t count = 0;
   for (size_t i = 0; i < e->candidate_count; i++) {
@@ -386,8 +389,8 @@ static size_t underway(const weft_engine *e, int64_t now_us) {
   return count;
 }
 
-// After how long to look again. In need sooner: as soon as somebody may be dialled again, and who
-// knows nobody asks again, since a question or its answer may be lost.
+// How long until the next look. In need it is sooner: as soon as a candidate may be dialled again.
+// Without prospects it asks for addresses again, since a question or its answer may be lost.
 int64_t weft_exchange_wait(const weft_engine *e, int64_t now_us) {
   const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
   if (!in_need(e))
@@ -401,7 +404,7 @@ int64_t weft_exchange_wait(const weft_engine *e, int64_t now_us) {
   return after_us > every_us / 5 ? after_us : every_us / 5;
 }
 
-// For addresses: a random neighbour that is there.
+// Asks a random neighbour that is there for addresses.
 static void ask_somebody(weft_engine *e) {
   const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
   for (size_t i = 0; i < e->used; i++) {
@@ -420,7 +423,7 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   e->exchange_us = now_us + weft_exchange_wait(e, now_us);
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
-      e->candidates[i].dialling = false; // no word of it
+      e->candidates[i].dialling = false; // nothing came of it
   const size_t lacks = lacking(e, now_us), coming = lacks ? underway(e, now_us) : 0;
   if (coming && e->exchange_us > now_us + underway_us(e))
     e->exchange_us = now_us + underway_us(e);

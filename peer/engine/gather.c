@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catching up (bulk and VoD): full segments wait a moment for others, and are decoded by one call
-// of the codec, which may work beside the engine. Their hashes are looked at when it is done.
+// Catching up (bulk and VoD): full segments wait a moment for others and are decoded by one call of
+// the codec, which may work in parallel with the engine. Their hashes are checked when it is done.
 #include "peer/engine/internal.h"
 
 enum { WAIT_US = 5000, LOOK_US = 500 };
@@ -32,7 +32,7 @@ bool weft_gather_take(weft_engine *e, uint64_t segment, int64_t now_us) {
   return true;
 }
 
-// Hands those that wait to the codec, the oldest first.
+// Passes those that wait to the codec, the oldest first.
 static void begin(weft_engine *e) {
   void *run[WEFT_ENGINE_MAX_GATHER];
   weft_slot *slots[WEFT_ENGINE_MAX_GATHER];
@@ -45,7 +45,7 @@ static void begin(weft_engine *e) {
     run[many++] = slot->segment;
   }
   if (many == 0 || e->codec->decode(e->codec->user, run, many) != WEFT_OK)
-    return; // it is busy, or there is no memory: they wait on
+    return; // it is busy, or there is no memory: they keep waiting
   for (size_t i = 0; i < many; i++)
     slots[i]->gathering = WEFT_GATHERING_WORKS;
   e->statistics.gathered_runs++;
@@ -69,7 +69,7 @@ void weft_gather_tick(weft_engine *e, int64_t now_us) {
   finish(e, now_us);
   if (count(e, WEFT_GATHERING_WAITS))
     begin(e);
-  finish(e, now_us); // a codec may have done it at once
+  finish(e, now_us); // the codec may have finished at once
   const bool more = count(e, WEFT_GATHERING_WORKS) || count(e, WEFT_GATHERING_WAITS);
   e->gather_us = more ? now_us + LOOK_US : WEFT_ENGINE_NEVER;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: what the source signed of each segment, and whether a segment is that.
+// Manifests, which the source signs for each segment: making, passing on and checking them.
 #include <sodium.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ weft_status weft_manifest_end(weft_engine *e, uint64_t segment, uint64_t end_byt
   return sign(e, e->end);
 }
 
-// --- Handing on
+// --- Passing on
 
 static weft_manifest of_slot(const weft_engine *e, uint64_t segment) {
   const weft_slot *slot = weft_window_slot(e, segment);
@@ -87,7 +87,7 @@ size_t weft_manifest_put(const weft_engine *e, uint64_t segment, uint8_t *out) {
              : 0;
 }
 
-// Before the first packet of a segment goes to a neighbour, its manifest does.
+// Makes a segment's manifest due before its first packet goes to a neighbour.
 bool weft_manifest_offer(weft_engine *e, size_t index, uint64_t segment) {
   const weft_slot *slot = weft_window_slot(e, segment);
   uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
@@ -103,7 +103,7 @@ bool weft_manifest_offer(weft_engine *e, size_t index, uint64_t segment) {
 
 static bool shape_valid(const weft_engine *e, const weft_manifest *m) {
   const uint64_t k = e->options->block_bytes;
-  if (m->blocks == 0) { // the end alone: its time is the stream's length
+  if (m->blocks == 0) { // the end alone: its at_us is the stream's length
     const uint64_t each = weft_segment_bytes(e), segments = m->at_us / each;
     return m->last && m->segment == segments + (m->at_us % each != 0);
   }
@@ -121,7 +121,7 @@ weft_status weft_signature_check(weft_engine *e, size_t index, const uint8_t *te
     return WEFT_OK;
   }
   e->statistics.manifests_refused++;
-  // Nobody hands on what he has not checked; but a transport without sessions may damage some.
+  // Peers pass on only what they have checked; but a transport without sessions may damage some.
   if (++n->forged == FORGED_MOST)
     weft_neighbour_ban(e, index);
   return WEFT_E_FOREIGN;
@@ -141,7 +141,7 @@ static void fill_slot(weft_engine *e, const weft_manifest *m, int64_t now_us) {
   slot->at_us = (int64_t)m->at_us;
   slot->made_us = (int64_t)m->made_us;
   keep_proof(e, m);
-  if (weft_window_held(e, m->segment)->blocks != m->blocks) { // the end was another before
+  if (weft_window_held(e, m->segment)->blocks != m->blocks) { // its size was guessed wrong
     weft_window_reshape(e, m->segment, m->blocks);
     return;
   }
@@ -161,7 +161,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
     *marks |= WEFT_MARK_HAS_MANIFEST;
   }
   const bool known = has && weft_window_slot(e, m->segment)->manifest;
-  const bool newer = m->segment >= e->horizon || !e->started; // tells the time
+  const bool newer = m->segment >= e->horizon || !e->started; // it gives the stream's time
   if (known || (!has && !newer && (!m->last || e->end_known)))
     return WEFT_DEPENDENT;
   if (!shape_valid(e, m) || (e->end_known && m->segment > weft_window_total(e)))
@@ -185,7 +185,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
     fill_slot(e, m, now_us);
   if (has)
     weft_requests_timed(e, m->segment, now_us);
-  for (size_t i = 0; has && i < e->used; i++) // who cannot begin without it
+  for (size_t i = 0; has && i < e->used; i++) // neighbours that cannot begin without it
     if (i != index && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && e->neighbours[i].mapped &&
         e->neighbours[i].accept_end == e->neighbours[i].first && !e->neighbours[i].knows_end)
       (void)weft_manifest_offer(e, i, m->segment);
@@ -193,7 +193,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
   return WEFT_OK;
 }
 
-// --- The last word
+// --- Checking a segment
 
 weft_status weft_manifest_check(weft_engine *e, uint64_t segment, bool *matches) {
   weft_slot *slot = weft_window_slot(e, segment);
@@ -202,7 +202,7 @@ weft_status weft_manifest_check(weft_engine *e, uint64_t segment, bool *matches)
   if (e->codec->digest) {
     WEFT_TRY(e->codec->digest(e->codec->user, slot->segment, slot->bytes, digest));
   } else {
-    // libsodium's state must lie aligned, which not every stack frame is under a sanitizer.
+    // libsodium's state must be aligned, which not every stack frame is under a sanitizer.
     crypto_generichash_state *state = (crypto_generichash_state *)(void *)e->scratch->hash;
     uint8_t *piece = e->scratch->payload_rows[0];
     const size_t k = e->options->block_bytes;

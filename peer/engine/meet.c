@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meeting behind NATs. A NAT lets in only what comes from where something went out to, so who is
-// behind one cannot be called, unless both call each other at nearly the same time. Whoever told of
-// a peer is a neighbour of it: he tells it that it is called, and by whom.
+// Meeting behind NATs. A NAT lets in only what comes from addresses that something was sent to, so
+// a peer behind one cannot be called unless both call each other at nearly the same time. A
+// neighbour that told of a peer is also the peer's neighbour, and tells it that it is called, and
+// by whom.
 #include "peer/engine/internal.h"
 
 enum {
-  CALL_AFTER_US = 300000, // who can be reached is a neighbour by then: that takes three round trips
+  CALL_AFTER_US = 300000, // three round trips: peers that can be reached are neighbours by then
   MOST_CALLS = 4
 };
 
@@ -18,7 +19,7 @@ void weft_meet_lost(weft_engine *e, size_t index) {
       e->neighbours[i].caller = WEFT_NO_NEIGHBOUR;
 }
 
-// --- Who calls: asks the neighbour that told of the address
+// --- The caller: asks the neighbour that told of the address
 
 void weft_meet_dialled(weft_engine *e, weft_candidate *candidate) {
   if (candidate->teller == WEFT_NO_NEIGHBOUR)
@@ -41,9 +42,9 @@ size_t weft_meet_put(weft_engine *e, size_t index, uint8_t *out) {
   return count ? weft_refer_write(WEFT_MESSAGE_MEET, 0, called, count, out) : 0;
 }
 
-// --- Between them: tells the one who is called
+// --- Between them: tells the peer that is called
 
-// One caller at a time: it is told at once.
+// Announces a caller to the neighbour that it calls. One at a time will do: it is told at once.
 static void introduce(weft_engine *e, const weft_peer_address *called, size_t caller) {
   const weft_neighbour *found = weft_neighbour_at(e, called);
   const size_t index = found ? (size_t)(found - e->neighbours) : caller;
@@ -61,10 +62,11 @@ size_t weft_call_put(weft_engine *e, size_t index, uint8_t *out) {
                                                         &e->neighbours[caller].address, 1, out);
 }
 
-// --- Who is called: calls back
+// --- The called peer: calls back
 
-// Anybody's word could have others called by us, and push out what is known: few wait at once, and
-// take the places of none but those that were called already.
+// Finds a candidate's place for a caller. Anybody's word could make us call others, and displace
+// known addresses: so few callers wait at once, and they replace only addresses that were called
+// already.
 static weft_candidate *place(weft_engine *e, const weft_peer_address *caller) {
   weft_candidate *known = weft_candidate_at(e, caller);
   size_t calls = 0, spent = SIZE_MAX;
@@ -89,7 +91,7 @@ void weft_engine_call(weft_engine *e, const weft_peer_address *caller, int64_t n
     return;
   weft_candidate *candidate = place(e, caller);
   if (!candidate || candidate->dialling || candidate->calls)
-    return; // whoever says so again and again must not put it off
+    return; // repeating it must not put the call off
   candidate->calls = e->called = true;
   candidate->after_us = now_us + CALL_AFTER_US;
 }

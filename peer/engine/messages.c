@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing the messages of a peer session: greetings, maps, brakes, farewells, pace.
-// What the source signs is in messages_signed.c, what is asked for in messages_asked.c.
+// Parsing and writing the messages of a peer session: HELLO, MAP, BRAKE, BYE, PACE, ACK. What the
+// source signs is in messages_signed.c, requests and addresses are in messages_asked.c.
 #include "peer/engine/messages.h"
 
 #include "lib/big_endian.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that ask: for packets, manifests and checksums, and for addresses of other peers.
+// Messages that ask for packets, manifests and checksums, and those with addresses of other peers.
 #include <string.h>
 
 #include "lib/big_endian.h"

@@ -6,8 +6,8 @@
 
 enum {
   ROUND_TRIP_GUESS_US = 200000, // before the first measurement
-  ROUND_TRIP_MOST_US = 2000000, // whatever a neighbour makes it seem: answers are waited for by it
-  PROBE_US = 400000,            // between greetings to one that may be gone
+  ROUND_TRIP_MOST_US = 2000000, // whatever a neighbour pretends: answers are awaited by it
+  PROBE_US = 400000,            // between HELLOs to a neighbour in doubt
   MAP_APART_US = 2000           // between maps to one neighbour, at least
 };
 
@@ -62,7 +62,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
       continue;
     start(e, i, options, now_us);
     e->degree++;
-    e->farewell = e->leaving; // it may lack what is here: nobody is finished before it is
+    e->farewell = e->leaving; // it may lack what is here: then this peer is not finished
     e->used = e->used > i ? e->used : (uint32_t)i + 1;
     e->due[i] = 0;
     weft_neighbour_due(e, i, WEFT_DUE_HELLO);
@@ -82,7 +82,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
 void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   const size_t flights = weft_flights_max(e->options);
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
-  // One whose map has not come would be taken to lack everything, and for one with no other
+  // A neighbour whose map has not come would seem to lack everything, and to have no other
   // supplier: most of that it has already.
   const bool known = n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful && n->mapped;
   view->open = known && !weft_share_sated(e, n) && n->flight_count < flights &&
@@ -111,14 +111,14 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   n->open_event = false;
   e->doubtful -= n->doubtful;
   n->doubtful = false;
-  n->state = WEFT_NEIGHBOUR_LOST; // free once the event is told
+  n->state = WEFT_NEIGHBOUR_LOST; // free once the event has been reported
   n->lost = (uint8_t)reason;
   e->due_count -= e->due[index] != 0;
   e->due[index] = 0;
   e->clocks[index] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
   weft_neighbour_show(e, n);
   weft_requests_forget(e, index);
-  for (size_t at = 0; at < e->window; at++) // its number may be another's soon
+  for (size_t at = 0; at < e->window; at++) // its number may soon be another's
     if (e->slots[at].solo == index)
       e->slots[at].solo = WEFT_NO_NEIGHBOUR;
   e->degree--;
@@ -126,7 +126,7 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
     e->sought--;
   weft_exchange_lost(e, n);
   weft_meet_lost(e, index);
-  weft_window_advance(e); // may have waited for this one
+  weft_window_advance(e); // the window may have waited for this neighbour
 }
 
 void weft_neighbour_ban(weft_engine *e, size_t index) {
@@ -178,12 +178,13 @@ void weft_engine_leave(weft_engine *e) {
       weft_neighbour_due(e, i, WEFT_DUE_BYE);
 }
 
-// --- Whether each is still there
+// --- Doubt: whether each is still there
 //
-// A neighbour that was killed says nothing. Waiting for half a minute of silence, as one must where
-// there may be nothing to say, a swarm whose peers come and go sends half of its packets to the
-// dead. So the silence counts from what a living neighbour answers: coded packets, which change
-// what it announces, and requests. Such a neighbour is sent nothing but greetings until it speaks.
+// A neighbour that was killed says nothing. If it were given half a minute of silence, as it must
+// be where there may be nothing to say, a swarm whose peers come and go would send half of its
+// packets to the dead. So silence is measured from what a live neighbour answers: coded packets,
+// which change its maps, and requests. A neighbour that does not answer these in time is in doubt,
+// and is sent nothing but HELLOs until it speaks.
 
 void weft_neighbour_expect(weft_engine *e, size_t index, int64_t at_us) {
   weft_neighbour *n = &e->neighbours[index];
@@ -212,7 +213,7 @@ static int64_t doubt_deadline(const weft_engine *e, const weft_neighbour *n) {
   return (n->unanswered_us < quiet ? n->unanswered_us : quiet) + patience;
 }
 
-// How long one that may be gone keeps its place: less where the living want it.
+// How long a neighbour in doubt keeps its place: less if newcomers want it.
 static int64_t silent(const weft_engine *e, const weft_neighbour *n) {
   const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
   const bool sought =
@@ -265,7 +266,7 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     at = earlier(n->spoke_us + WEFT_TIMER(e, keep_us, 10000000), n->ack_due_us);
     if (weft_neighbour_repeats(e, n))
       at = earlier(at, clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000));
-    if (n->flight_count) // what no map counts will not come any more
+    if (n->flight_count) // bursts that no map has counted by then were lost
       at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
     at = earlier(at, weft_ledbat_deadline(e, n));
     if (!n->doubtful)
@@ -282,8 +283,8 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
   clock->timer_us = at;
 }
 
-// Ranks that changed are announced soon after a quarter of a segment, so that fast links do not run
-// ahead of what they are told; else after a while, for slow ones.
+// When ranks that changed are announced: soon after a quarter of a segment, so that fast links do
+// not run ahead of maps; else after a while, for slow ones.
 int64_t weft_neighbour_map_time(const weft_engine *e, const weft_clock *clock) {
   const bool much = e->progress - clock->told_progress >= (e->options->blocks + 3) / 4;
   return clock->map_us + (much ? MAP_APART_US : WEFT_TIMER(e, map_us, 200000));
@@ -313,7 +314,7 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
   if (end - first > e->window)
     end = first + e->window;
   const uint64_t old_end = n->accept_end;
-  if (first < n->first || first >= old_end) { // elsewhere: nothing is known there
+  if (first < n->first || first >= old_end) { // elsewhere: nothing is known there yet
     n->first = n->accept_end = first;
   } else {
     n->first = first;
@@ -331,9 +332,10 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
 
 static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - n->stamp; }
 
-// Clocks drift by less than one part in 4096: a least of long ago does not hold for ever. Whole
-// parts of the time, not of what passed since the last word: words come faster than a part is long.
-// A clock that falls back, by more than words overtake each other, tells by its stamps.
+// Learns the smallest delay. Clocks drift by less than one part in 4096, so an old minimum rises by
+// that. It rises by whole parts of the time, not of what passed since the last message: messages
+// come more often than a part is long. A clock that was set back shows in its stamps, by more than
+// messages overtake each other.
 static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
   enum { DRIFT = 4096, OVERTAKEN_US = 1000000 };
   const bool first = n->stamp == 0 || (int32_t)(n->stamp - stamps->stamp) > OVERTAKEN_US;
@@ -357,10 +359,10 @@ void weft_neighbour_echoed(weft_neighbour *n, const weft_stamps *stamps, int64_t
   if (stamps->echo == 0)
     return;
   const int64_t measured = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
-  if (measured > 30000000) // a clock that jumped, or a liar
+  if (measured > 30000000) // a clock that jumped, or a false echo
     return;
   const int32_t sample = measured < ROUND_TRIP_MOST_US ? (int32_t)measured : ROUND_TRIP_MOST_US;
-  // Up at once, down slowly: forgetting too early what is on its way costs packets sent twice.
+  // Rises at once, falls slowly: if flights are forgotten too early, packets are sent twice.
   n->round_trip_us =
       n->timed && sample < n->round_trip_us ? (7 * n->round_trip_us + sample) / 8 : sample;
   n->timed = true;
@@ -378,7 +380,7 @@ weft_stamps weft_neighbour_stamps(const weft_neighbour *n, int64_t now_us) {
 void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t segment,
                      size_t count) {
   const size_t flights = weft_flights_max(e->options);
-  if (n->flight_count == flights) { // a request may be served past the bound
+  if (n->flight_count == flights) { // a request may be served beyond the limit
     weft_flight_forget(e, n, n->flight[n->flight_first].at_us);
   }
   const size_t at = (n->flight_first + n->flight_count) % flights;
@@ -402,7 +404,7 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
     const weft_flight *flight = &n->flight[n->flight_first];
     const uint64_t segment = n->first + (uint32_t)(flight->segment - (uint32_t)n->first);
     weft_policy_want *want = weft_neighbour_want(e, n, segment);
-    if (want) // else its place has another segment by now
+    if (want) // otherwise another segment is in its place by now
       want->in_flight = (want->in_flight > flight->count ? want->in_flight - flight->count : 0) &
                         WEFT_WANT_FLIGHT;
     n->flight_first = (uint16_t)((n->flight_first + 1) % flights);
@@ -413,8 +415,9 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
 
 // --- Statistics
 
-// By what it has, as for weft_engine_finished: who waits for nothing more says nothing more, so
-// what the application there has yet to take might never be told, nor a farewell that was lost.
+// Judged by what the neighbour has, as in weft_engine_finished: one that waits for nothing more
+// says nothing more. It may never report what its application has yet to take, nor repeat a
+// farewell that was lost.
 bool weft_neighbour_had_all(const weft_engine *e, const weft_neighbour *n) {
   if (n->finished || !n->mapped || !e->end_known)
     return n->finished;

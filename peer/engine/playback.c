@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// When segments are played. Live: all peers play a segment `lag` behind the moment at which it
-// became available at the source, as nearly as they know it: the smallest delay seen. VoD: each at
-// its own time; what is late stalls.
+// When segments are played. Live: all peers play a segment `lag` after it became available at the
+// source, as nearly as they know: by the smallest delay that they have seen. VoD: each at its own
+// time, stalling for what is late.
 #include "peer/engine/internal.h"
 
 enum {
-  TURN_US = 60000000,      // how long one smallest delay counts
-  SECOND_TIME_US = 300000, // the second manifest is waited for
-  ABSENT_US = 250000       // a look came so late
+  TURN_US = 60000000,      // how long a smallest delay counts
+  SECOND_TIME_US = 300000, // how long a second manifest is waited for
+  ABSENT_US = 250000       // a look later than this means that the peer was absent
 };
 static const int64_t FAR = INT64_MAX / 4;
 
-// --- Clocks: the smallest of this minute and of the last, so that drift is followed
+// --- Clocks: the smallest offset of this minute and of the last, so that drift is followed
 
 int64_t weft_clock_offset(const int64_t pair[2]) { return pair[0] < pair[1] ? pair[0] : pair[1]; }
 
@@ -48,9 +48,8 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
     return weft_segment_by_rate(e, segment);
   if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
     return weft_window_slot(e, segment)->at_us;
-  // Times never fall: without its own, a segment is played no later than the next whose time is
-  // known. Not sooner, either, or what a source makes after a pause would be skipped before it
-  // comes.
+  // Times never fall: a segment without a known time is played no later than the next that has one.
+  // Nor is it played sooner, or what a source makes after a pause would be skipped before it comes.
   for (uint64_t s = segment + 1; s <= e->timed_segment && weft_window_has(e, s); s++)
     if (weft_window_slot(e, s)->manifest)
       return weft_window_slot(e, s)->at_us;
@@ -70,7 +69,7 @@ static int64_t live_time(const weft_engine *e, uint64_t segment) {
   return weft_segment_at(e, segment) + weft_clock_offset(e->offset_us) + weft_lag_us(e);
 }
 
-// The same of the next to be played.
+// live_time() of the next segment to be played, by the cached media time if that is known.
 static int64_t live_next(const weft_engine *e) {
   if (e->due_segment != e->play)
     return live_time(e, e->play);
@@ -83,20 +82,19 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
   if (e->started || !weft_is_live(e) || !live_known(e))
     return;
   const int64_t each = weft_segment_us(e), wanted = now_us + startup(e);
-  // From one time nobody can tell how far back to begin. A second one comes at once, if it is
-  // there.
+  // One time does not tell how far back to begin. A second one comes at once, if there is one.
   if (each == 0 && e->timed_segment > 0 && now_us < e->begin_us) {
     e->begin_us = e->begin_us == WEFT_ENGINE_NEVER ? now_us + SECOND_TIME_US : e->begin_us;
     return;
   }
   uint64_t segment = weft_timed_by_rate(e) ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
-  if (each > 0) { // from the newest, so many steps back or on that it is due when it can be had
+  if (each > 0) { // as many steps from the newest as make it due when it can be had
     int64_t steps = (wanted - live_time(e, segment)) / each;
     if (steps < -(int64_t)segment)
       steps = -(int64_t)segment;
     segment += (uint64_t)steps;
   }
-  // What the step leaves is a rounding, or times in the window that are not of one rate. Times past
+  // The steps leave a rounding error, or times in the window that are not of one rate. Times beyond
   // all reason are cut off at FAR, and more steps would not change them.
   for (size_t i = 0; i <= e->window && each > 0 && live_time(e, segment) < wanted; i++)
     segment++;
@@ -109,7 +107,7 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
 }
 
 void weft_play_learn(weft_engine *e, uint64_t segment, int64_t now_us) {
-  // What nobody signed tells the time only where nothing is signed.
+  // What is not signed tells the time only in streams where nothing is signed.
   if (!weft_is_live(e) || e->self.source || e->options->trust)
     return;
   weft_clock_learn(e->offset_us, &e->offset_turn_us, now_us - weft_segment_at(e, segment), now_us);
@@ -148,7 +146,7 @@ static void play_one(weft_engine *e, int64_t now_us) {
 static void skip_one(weft_engine *e) {
   weft_slot *slot = weft_window_slot(e, e->play);
   slot->skipped = true;
-  weft_window_held(e, e->play)->rank = 0; // others may take it for complete here: nothing is sent
+  weft_window_held(e, e->play)->rank = 0; // others may think it complete: it is not sent
   e->statistics.skipped++;
   e->skipped = true;
   weft_tell(e, &slot->tell_skip);
@@ -164,14 +162,15 @@ static bool live_due(const weft_engine *e) {
          weft_window_has(e, e->play);
 }
 
-// Asleep for longer than the window, whose segments nobody has any more. After a burst a window may
-// last for milliseconds, as far as its times tell: what is complete here is played, however late.
+// Whether this peer slept for longer than the window, whose segments no peer has any more. After a
+// burst a window may last for milliseconds, by its times: what is complete here is played, however
+// late.
 static bool live_slept(const weft_engine *e, int64_t now_us) {
   return weft_segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us &&
          weft_engine_buffered(e) == 0;
 }
 
-// Near the edge. What was played and not read yet is dropped, too.
+// Begins again near the edge of the stream. What was played and not read yet is dropped, too.
 static void begin_again(weft_engine *e, int64_t now_us) {
   const uint64_t play = e->play;
   for (uint64_t s = e->released; s < play && weft_window_has(e, s); s++)
@@ -181,9 +180,9 @@ static void begin_again(weft_engine *e, int64_t now_us) {
   e->statistics.passed_over += e->play > play ? e->play - play : 0;
 }
 
-// Who slept, or was stopped, finds all that came meanwhile at once, as if it had queued on its way,
-// and what is late is so for his own sake: that tells nothing of links and uplinks. Nor does what
-// is due in the moment after it, in which what had come is read.
+// Notices an absence. A peer that slept, or was stopped, finds all that came meanwhile at once, as
+// if it had queued on its way, and has itself to blame for what is late: that says nothing about
+// links and uplinks. Nor does what is due in the moment after, in which the backlog is read.
 static void notice_absence(weft_engine *e, int64_t now_us) {
   const int64_t next_us = live_next(e);
   if (now_us - (next_us > e->awaited_us ? next_us : e->awaited_us) <= ABSENT_US)
@@ -212,7 +211,7 @@ static void live_look(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
   if (!live_due(e))
     return;
-  if (e->due_segment != before && weft_timed_by_rate(e)) { // else manifests may change it
+  if (e->due_segment != before && weft_timed_by_rate(e)) { // otherwise manifests may change it
     e->due_us = weft_segment_at(e, before);
     e->due_segment = before;
   }
@@ -233,7 +232,7 @@ static void live_tick(weft_engine *e, int64_t now_us) {
   e->awaited_us = weft_play_deadline(e);
 }
 
-static bool vod_ready(const weft_engine *e) { // to begin
+static bool vod_ready(const weft_engine *e) { // enough to begin
   if (over(e) || !weft_window_has(e, e->play) || e->missing <= e->play)
     return false;
   return (e->end_known && e->missing >= weft_window_total(e)) ||

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pull: receivers ask for coded packets of what is played first; nobody but a live source sends
-// unasked.
+// Pull: receivers request coded packets of what is played first; only a live source sends without
+// requests.
 #include "peer/engine/policy_seed.h"
 
 enum {
-  SPARE = 32,  // of so many packets one is asked for twice when time is short: some get lost
-  SURPLUS = 4, // the part of a higher rank that is thought news beside what comes from others
-  DOUBT = 32,  // the part of a rank that is thought news where ranks do not tell
-  CROWDED = 2  // requests that wait for an answer, for each of which a new one may be a burst more
+  SPARE = 32,  // for each so many packets, one is requested twice when time is short: some get lost
+  SURPLUS = 4, // the part of a higher rank that is taken for news beyond what comes from others
+  DOUBT = 32,  // the part of a rank that is taken for news where ranks do not tell
+  CROWDED = 2  // unanswered requests, for each of which a new one may be a burst larger
 };
 
-// Live, in the second half of its lag.
+// Whether the segment is in the second half of its lag; always so if the stream is not live.
 static bool is_late(const weft_policy_view *view, uint64_t segment) {
   return !view->live || segment < view->play ||
          2 * (int64_t)(segment - view->play) * view->segment_us <= view->lag_us;
 }
 
-// How many packets of it a neighbour can give that we lack, as far as ranks tell. What it has
-// beyond our rank and all that is coming is news for sure; less than that may be what is coming.
-// One of no higher rank has other directions too, as long as neither has all; but how many nobody
-// knows, so it is asked late.
+// How many packets that we lack a neighbour can give, as far as ranks tell. What it has beyond our
+// rank and all that is coming is surely news; less than that may be what is coming. A neighbour of
+// no higher rank has other directions, too, as long as neither has all; but how many is unknown, so
+// it is asked late.
 static size_t can_give(const weft_policy_view *view, size_t neighbour, uint64_t segment,
                        bool *sure) {
   const size_t at = segment % view->window;
@@ -40,7 +40,7 @@ static size_t can_give(const weft_policy_view *view, size_t neighbour, uint64_t 
   return news > asked ? news - asked : 0;
 }
 
-// A neighbour that can help with the segment, the least busy one of the surest; `neighbours` if
+// A neighbour that can help with the segment: of the surest the least busy one; `neighbours` if
 // there is none.
 static size_t helper(const weft_policy_view *view, uint64_t segment, const weft_rng *rng,
                      size_t *gives) {
@@ -73,7 +73,7 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
     const size_t coming = (size_t)own->received + own->asked;
     const size_t wanted =
         own->blocks + (weft_policy_source_in_turn(view, s) ? own->blocks / SPARE + 1u : 0u);
-    // What is here is not lost any more, though others play before it.
+    // A complete segment cannot be lost any more, so it needs no spare packets.
     if (own->received >= own->blocks || coming >= wanted || view->neighbours == 0 ||
         weft_policy_class(s) < view->forgone)
       continue;

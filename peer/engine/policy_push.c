@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random push: a random neighbour, a random segment that prefers those played first; live, before
-// them the newest of which it has little.
+// Random push: a random neighbour, and a random segment that prefers those played first; live,
+// before these, the newest segment of which the neighbour has little.
 //
 // R2 pushes until a brake message comes back, and what is in flight then is wasted: with 16
 // neighbours and a round trip of 40 ms, two packets in five. So each of a neighbour's suppliers
-// sends it only its share of what it lacks until its next map says how far that brought it, and
-// who has little of a segment does not send it to everybody.
+// sends it only its share of what it lacks until its next map says how far that brought it, and a
+// peer that has little of a segment does not send it to every neighbour.
 #include "weft/peer_policy.h"
 
 #include "weft/peer_rng.h"
 
-// A number below 2^16 that stays the same until the neighbour is heard again: a share of half a
-// packet is one packet for half of the suppliers, not one for each of them sooner or later.
+// A number below 2^16 that stays the same until the neighbour's next map: half a packet's share is
+// then one packet from half of the suppliers, not one from each of them sooner or later.
 static uint32_t steady_chance(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
                               uint64_t segment) {
   const size_t index = (size_t)(neighbour - view->neighbour);
@@ -22,11 +22,11 @@ static uint32_t steady_chance(const weft_policy_view *view, const weft_policy_ne
   return (uint32_t)(z >> 48);
 }
 
-// Our share of what the neighbour lacks, and of one packet more, since some are lost.
+// Our share of what the neighbour lacks and of one packet more, since some are lost.
 static size_t share(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
                     uint64_t segment, size_t at, size_t lacks, bool surely) {
-  // Where few have the last that it lacks, these must not leave it to the many who have not. Before
-  // that, few become many before they are heard of.
+  // If few have the last packets that it lacks, these few must not leave them to the many that do
+  // not. Before that, few become many before maps say so.
   const size_t tail = 2 + view->segments[at].blocks / 32u;
   const weft_policy_want *want = &neighbour->wants[at];
   const bool few =
@@ -39,9 +39,10 @@ static size_t share(const weft_policy_view *view, const weft_policy_neighbour *n
   return count < lacks ? count : lacks;
 }
 
-// How much of a segment may still be sent, to all together. Who holds little of it holds what
-// others near got from the same few: sent to every neighbour, half of that is no news by the time
-// it comes, whatever their last maps said. Twice what came in spreads it as fast.
+// How many packets of a segment may still be sent, to all neighbours together. A peer that has
+// little of it has what others nearby got from the same few: if it sent to every neighbour, half of
+// that would be no news by the time it arrives, whatever their last maps said. Twice what came in
+// spreads the segment as fast.
 static size_t budget(const weft_policy_view *view, const weft_policy_segment *own) {
   if (view->source || 2u * own->rank >= own->blocks)
     return SIZE_MAX;
@@ -49,7 +50,7 @@ static size_t budget(const weft_policy_view *view, const weft_policy_segment *ow
   return most > own->sent ? most - own->sent : 0;
 }
 
-// How many packets for segment s, which stands at `at`, the neighbour can use from us; 0: none.
+// How many packets of segment s, in place `at`, the neighbour can use from us; 0: none.
 static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
                      uint64_t s, size_t at) {
   const weft_policy_segment *own = &view->segments[at];
@@ -57,8 +58,8 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play) ||
       weft_policy_refused(neighbour, s))
     return 0;
-  // At rank r a neighbour surely lacks own.rank - r of the directions held here. It probably lacks
-  // all that it did not get from here and we not from it: with equal ranks, too.
+  // A neighbour at rank r surely lacks own.rank - r of the directions held here. It probably lacks
+  // all that it did not get from us, nor we from it: even with equal ranks.
   const size_t lacks = (size_t)(own->blocks - want->rank);
   const size_t surely = own->rank > want->rank ? (size_t)(own->rank - want->rank) : 0;
   const size_t maybe = own->rank > want->common ? (size_t)(own->rank - want->common) : 0;
@@ -72,16 +73,16 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   return count > view->batch_max ? view->batch_max : count;
 }
 
-// The place after `at`: windows are walked through, since a division for each segment costs more
-// than what is looked at there.
+// The place after `at`. Windows are walked through, since a division for each segment would cost
+// more than the look at it.
 static size_t after(const weft_policy_view *view, size_t at) {
   return at + 1 < view->window ? at + 1 : 0;
 }
 
 // Live: the newest segment of which the neighbour has less than a quarter comes before all others,
-// since what it gets of that goes on from there. Were it to wait until those played sooner are
-// complete, a segment would begin its way through the mesh, hop by hop, only then, while uplinks
-// have nothing else to send. The longer the way, the later each is, until none is in time.
+// since the neighbour passes on what it gets of it. If it waited until segments played sooner are
+// complete, it would only then begin its way through the mesh, hop by hop, while uplinks have
+// nothing else to send. The longer the way, the later each segment, until none is in time.
 static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
                        weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
@@ -105,16 +106,16 @@ static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
   return false;
 }
 
-// Bulk: as much as all of it went out, and the neighbour has others to get the rest from.
+// Bulk: as many packets went out as it has blocks, and the neighbour can get the rest from others.
 static bool left_to_others(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
                            size_t at) {
   return neighbour->suppliers > 1 && view->segments[at].sent >= view->segments[at].blocks;
 }
 
-// The segment for one neighbour, among those that are forgone or those that are not: each useful
-// one is taken with probability 1/8 before the next is looked at. A steeper preference has all
-// nodes finish one segment at a time, and then what is in flight for it when it completes is
-// wasted; a flatter one keeps windows from moving on.
+// Chooses a segment for one neighbour, among those that are forgone or those that are not: each
+// useful one is taken with probability 1/8 before the next is looked at. With a steeper preference
+// all nodes finish one segment at a time, and what is in flight for it when it completes is wasted;
+// with a flatter one windows do not move on.
 static bool choose_segment(const weft_policy_view *view, size_t index, bool forgone, bool spread,
                            const weft_rng *rng, weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
@@ -122,7 +123,7 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
   const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint64_t chance = 0;
-  unsigned left = 0; // throws in `chance`
+  unsigned left = 0; // groups of three random bits left in `chance`
   bool found = false;
   size_t at = (size_t)(first % view->window);
   for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
@@ -139,7 +140,7 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
     const bool take = (chance & 7) == 0;
     chance >>= 3;
     left--;
-    if (!found || take) // none taken: the first
+    if (!found || take) // the first, if none is taken
       *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
     found = true;
     if (take)
@@ -148,9 +149,9 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
   return found;
 }
 
-// A live source spreads its uplink evenly: what it sent least of comes first, so that every new
-// segment gets into the swarm. Serving the oldest first, it would mend for many what they could
-// mend for each other, and be late with everything new.
+// A live source spreads its uplink evenly: the segment of which it sent least comes first, so that
+// every new one gets into the swarm. If it served the oldest first, it would repair for many what
+// they could repair for each other, and be late with everything new.
 static bool choose_least_sent(const weft_policy_view *view, size_t index, bool forgone,
                               weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
@@ -172,9 +173,9 @@ static bool choose_least_sent(const weft_policy_view *view, size_t index, bool f
   return least != UINT32_MAX;
 }
 
-// What goes to a neighbour with no other supplier goes no further: nobody took it in yet, or all
-// have banned it, and such a one lacks everything for ever. Those come seven times in eight after
-// the rest.
+// What goes to a neighbour without another supplier goes no further: it has no other neighbours
+// yet, or all have banned it, and then it lacks everything for ever. Such neighbours come after the
+// rest, seven times in eight.
 static bool pick_at_live_source(const weft_policy_view *view, bool forgone, const weft_rng *rng,
                                 weft_policy_choice *out) {
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
@@ -192,7 +193,8 @@ static bool pick_at_live_source(const weft_policy_view *view, bool forgone, cons
 
 static bool pick_among_all(const weft_policy_view *view, bool forgone, bool spread,
                            const weft_rng *rng, weft_policy_choice *out) {
-  // A random start and a step round: uniform while most neighbours want something, as they do.
+  // A random start, then all in turn: uniform as long as most neighbours want something, as they
+  // do.
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
@@ -208,8 +210,9 @@ static bool pick_at_peer(const weft_policy_view *view, bool forgone, const weft_
   return pick_among_all(view, forgone, false, rng, out);
 }
 
-// Where its uplink is the narrowest, what a source sends of one segment beyond that segment is time
-// that all wait for the next. So it comes when there is nothing else to send.
+// A bulk source whose uplink is the narrowest makes all wait for the next segment while it sends
+// more of one segment than the segment has. So it does that only when there is nothing else to
+// send.
 static bool pick_at_bulk_source(const weft_policy_view *view, bool forgone, const weft_rng *rng,
                                 weft_policy_choice *out) {
   return pick_among_all(view, forgone, true, rng, out) ||
@@ -245,7 +248,7 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
 
 const weft_policy weft_policy_push = {.name = "push", .pick = pick};
 
-// Nobody has anything from others.
+// Only the source sends: no peer has anything from others.
 static bool pick_at_source(void *user, const weft_policy_view *view, const weft_rng *rng,
                            weft_policy_choice *out) {
   (void)user;

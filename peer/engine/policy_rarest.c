@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rarest first, without coding, as deployed systems stream: each receiver asks for the block of its
+// Rarest first, without coding, as deployed systems stream: each receiver requests the block of its
 // playback window that the fewest neighbours hold, so that no two peers hold the same blocks for
-// long; what is due soon comes before everything else, in order. Blocks of one segment and word of
-// 64 that the same neighbour can give travel in one request.
+// long; what is due soon comes before everything else, in order. Blocks of one segment and one word
+// of 64 that the same neighbour can give share a request.
 #include "peer/engine/policy_seed.h"
 
-enum { URGENT = 2 }; // segments asked for in order
+enum { URGENT = 2 }; // segments requested in order
 
 typedef struct scan {
   const weft_policy_view *view;
   uint64_t segment;
-  size_t word; // blocks 64 * word ...
+  size_t word; // blocks from 64 * word on
   uint64_t missing;
   bool ask_source;
 } scan;
@@ -41,7 +41,7 @@ static unsigned bits(uint64_t v) {
   return count;
 }
 
-// How many neighbours hold each block of the word.
+// Counts the neighbours that hold each block of the word.
 static void count_holders(const scan *s, uint16_t holders[64]) {
   for (unsigned b = 0; b < 64; b++)
     holders[b] = 0;
@@ -57,12 +57,12 @@ static void count_holders(const scan *s, uint16_t holders[64]) {
   }
 }
 
-// The rarest block that some idle neighbour holds, and what else of the word comes with it.
+// Chooses the rarest block that some idle neighbour holds, and others of the word to go with it.
 static bool choose(const scan *s, const weft_rng *rng, unsigned *rarity, weft_policy_choice *out) {
   uint16_t holders[64];
   count_holders(s, holders);
   const size_t start = (size_t)weft_rng_below(rng, s->view->neighbours);
-  const unsigned turn = (unsigned)weft_rng_below(rng, 64); // among equals, peers differ
+  const unsigned turn = (unsigned)weft_rng_below(rng, 64); // so that peers differ among equals
   bool found = false;
   for (size_t i = 0; i < s->view->neighbours; i++) {
     const size_t index = (start + i) % s->view->neighbours;
@@ -84,7 +84,7 @@ static bool choose(const scan *s, const weft_rng *rng, unsigned *rarity, weft_po
   }
   if (!found)
     return false;
-  // Others as rare, up to a share, so that one request is worth its bytes.
+  // Others as rare, up to a limit, so that one request is worth its bytes.
   const uint64_t gives =
       blocks_of(s->view, &s->view->neighbour[out->neighbour], s->segment, s->word) & s->missing;
   const weft_policy_neighbour *chosen = &s->view->neighbour[out->neighbour];
@@ -121,7 +121,7 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
         found = true;
     }
     if (found && s < view->missing + URGENT)
-      return true; // due soon: whatever its rarity
+      return true; // due soon: taken whatever its rarity
   }
   return found;
 }

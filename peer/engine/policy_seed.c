@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A live source under policies whose receivers ask.
+// A live source under policies whose receivers send requests.
 #include "peer/engine/policy_seed.h"
 
 bool weft_policy_source_in_turn(const weft_policy_view *view, uint64_t segment) {
@@ -7,7 +7,7 @@ bool weft_policy_source_in_turn(const weft_policy_view *view, uint64_t segment) 
          3 * (int64_t)(segment - view->play) * view->segment_us < 2 * view->lag_us;
 }
 
-// The next packets of a segment that went to nobody yet; false: all went.
+// Chooses the next packets of a segment that were sent to no neighbour yet; false: all were sent.
 static bool unsent(const weft_policy_view *view, uint64_t segment, weft_policy_choice *out) {
   const weft_policy_segment *own = &view->segments[segment % view->window];
   if (view->number[segment % view->window] != segment || own->sent >= own->blocks)
@@ -16,7 +16,7 @@ static bool unsent(const weft_policy_view *view, uint64_t segment, weft_policy_c
   uint32_t count = left < view->batch_max ? left : (uint32_t)view->batch_max;
   count = base + 64 - own->sent < count ? base + 64 - own->sent : count;
   *out = (weft_policy_choice){.segment = segment, .count = count};
-  if (view->blocks_stride > 0) { // blocks go by their numbers
+  if (view->blocks_stride > 0) { // blocks are sent by number
     out->base = (uint16_t)base;
     out->mask = UINT64_MAX >> (64 - count) << (own->sent - base);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking: for pull policies, for repair near deadlines, for manifests that are missing, and for
-// segments that must come from one neighbour alone. Answers to others are made in answer.c.
+// Requests of this peer: for pull policies, for repair near deadlines, for missing manifests, and
+// for segments that must come from one neighbour alone. Requests of others are answered in
+// answer.c.
 #include "peer/engine/internal.h"
 
 static uint16_t bits(uint64_t mask) {
@@ -18,9 +19,10 @@ static uint16_t packets_of(const weft_request *r) {
 
 // --- What we asked for
 
-// Packets asked of one neighbour and not come yet: from few, as many as it answers in time. A
-// neighbour whom many ask, the source above all, would else owe more than anybody waits for, and
-// send what has long come from elsewhere. What so many later answers have passed was lost.
+// Packets that may be requested from one neighbour and outstanding: few at first, then as many as
+// it answers in time. Otherwise a neighbour that many ask, above all the source, would owe more
+// than anybody waits for, and send what has long come from elsewhere. A request that PASSED later
+// answers have passed was lost.
 enum {
   ASK_LEAST = 2,
   ASK_FIRST = 8,
@@ -65,7 +67,7 @@ static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
       *byte = (uint8_t)(on ? *byte | 1u << b % 8 : *byte & ~(1u << b % 8));
     }
   const weft_slot *slot = weft_window_slot(e, r->segment);
-  if (!on && slot->segment) // some of them are here
+  if (!on && slot->segment) // some of them are held
     e->codec->has(e->codec->user, slot->segment, row);
 }
 
@@ -85,7 +87,7 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
   for (size_t i = 0; i < n->ask_count; i++)
     if (n->asks[i].request.segment == r->segment && n->asks[i].request.kind == r->kind &&
         r->kind >= WEFT_REQUEST_MANIFEST)
-      return; // under way
+      return; // already requested
   const size_t room = r->kind >= WEFT_REQUEST_MANIFEST ? weft_asks_room(e->options)
                                                        : weft_requests_room(e->options);
   if (n->ask_count >= room)
@@ -125,12 +127,12 @@ static void count_delay(weft_neighbour *n, const weft_ask *answered, int64_t now
   n->ask_delays_ms = (uint16_t)(delays_ms + (delay_ms < MOST_MS ? delay_ms : MOST_MS));
 }
 
-// Whether its answers wait at the neighbour.
+// Whether answers queue at the neighbour.
 static bool busy(const weft_engine *e, const weft_neighbour *n) {
   return n->ask_delays_ms * INT64_C(125) > n->round_trip_us + weft_ask_every(e) / 4;
 }
 
-// What came widens the window, and soon to what it was at first, but where answers wait.
+// Widens the window by what came; up to its first size that is fast, unless answers queue.
 static void widen(const weft_engine *e, weft_neighbour *n, size_t count) {
   const size_t lacks =
       n->ask_window < ASK_FIRST && !busy(e, n) ? (size_t)(ASK_FIRST - n->ask_window) : 0;
@@ -140,8 +142,8 @@ static void widen(const weft_engine *e, weft_neighbour *n, size_t count) {
   n->ask_window = (uint8_t)(window < ASK_MOST ? window : ASK_MOST);
 }
 
-// Requests are answered in order, or nearly: what was asked no sooner than this one may still come,
-// and what was asked sooner was perhaps lost.
+// Notes an answer. Requests are answered in order, or nearly so: this one and later ones may still
+// be answered, and earlier ones were perhaps lost.
 static void hope(const weft_engine *e, weft_neighbour *n, weft_ask *answered, size_t count,
                  int64_t now_us) {
   const uint16_t order = answered->order;
@@ -196,24 +198,23 @@ void weft_request_unmet(weft_engine *e, uint64_t segment, const weft_packet *pac
   e->ask_idle = false;
 }
 
-// What was answered in part is answered: a burst holds it all, and what is missing was lost. So is
-// what others have passed.
+// How long to wait for an answer. A burst holds all of an answer, so if only part of one came, the
+// rest was lost. So was what later answers have passed.
 static int64_t patience(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
   const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
   return (data && !ask->begun && ask->passed < PASSED ? weft_ask_patience(e) : weft_ask_every(e)) +
          2 * n->round_trip_us;
 }
 
-// Whether what was not answered in time says that the neighbour has too much to do. Not what was
-// lost on its way, unless its answers wait at the neighbour: then what is missing was dropped
-// there.
+// Whether a request that expired shows that the neighbour has too much to do. It does not if it was
+// lost on its way, unless answers queue at the neighbour: then it was dropped there.
 static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
   return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && !ask->blamed &&
          (busy(e, n) || ask->passed < PASSED);
 }
 
-// Where all that comes is asked for, a narrow link makes answers late that no neighbour is to blame
-// for.
+// Halves the window. Where everything is requested it stays at its first size: there a narrow link
+// makes answers late for which no neighbour is to blame.
 static void halve(weft_engine *e, size_t index) {
   weft_neighbour *n = &e->neighbours[index];
   const int least = weft_shortage_asking(e) ? ASK_FIRST : ASK_LEAST, half = n->ask_window / 2;
@@ -241,18 +242,19 @@ static void expire(weft_engine *e, int64_t now_us) {
 
 // --- What is missing
 
-// Whether it kept back this segment, or others more often than it gave them.
+// Whether it withheld this segment, or at least twice more others than it sent.
 static bool withholds(const weft_engine *e, size_t index, uint64_t segment) {
   enum { OFTEN = 2 };
   const weft_neighbour *n = &e->neighbours[index];
   return n->marks[weft_place(e, segment)] & WEFT_MARK_WITHHELD || n->withheld >= OFTEN;
 }
 
-// A random neighbour among those that can help with the segment: WEFT_NO_NEIGHBOUR if none. With
-// `verified`, only those that have all of it. Who is asked already for as much as he answers in
-// time comes after the others: were all to go on asking the few that have everything first, these
-// would answer too late, and nobody would have anything to pass on. The source comes last, since
-// everybody would ask it; but for who says to have the segment and kept it back.
+// A random neighbour that can help with the segment; WEFT_NO_NEIGHBOUR if there is none. With
+// `verified`, only those that have all of it. Neighbours that have been asked for as much as they
+// answer in time come after the others: if all peers kept asking the few that have everything
+// first, these would answer too late, and no peer would have anything to pass on. Then comes the
+// source, since every peer would ask it, and last those that claim to have the segment but withheld
+// it.
 static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t except) {
   enum { AT_LEISURE, BUSY, SOURCE, WITHHELD, KINDS };
   const uint16_t received = weft_window_held(e, segment)->received;
@@ -285,8 +287,8 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   return best[kind];
 }
 
-// Of the 64 blocks from `base` on those that are under way. Where they must come from one neighbour
-// alone, from that one and since then: what others send is not taken, nor what it sent before.
+// Which of the 64 blocks from `base` on have been requested. If they must come from one neighbour
+// alone, only requests to it since it was chosen count: nothing else is taken.
 static uint64_t under_way(const weft_engine *e, uint64_t segment, uint16_t index, uint32_t base) {
   const weft_slot *slot = weft_window_slot(e, segment);
   const bool solo = slot->solo != WEFT_NO_NEIGHBOUR;
@@ -303,7 +305,7 @@ static uint64_t under_way(const weft_engine *e, uint64_t segment, uint16_t index
   return mask;
 }
 
-// Of blocks those that are not here nor under way, by their numbers.
+// Requests the blocks that are neither held nor requested yet, by their numbers.
 static void ask_blocks(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
   const uint32_t blocks = weft_window_held(e, segment)->blocks;
   const void *opened = weft_window_slot(e, segment)->segment;
@@ -341,9 +343,9 @@ static void count_withheld(const weft_engine *e, weft_neighbour *n, uint64_t seg
   *mark |= WEFT_MARK_WITHHELD;
 }
 
-// After a hash failure one neighbour alone sends the segment, so that whoever spoils it is known.
-// Who says to have it and keeps it back is passed over for all others; once that leaves the source,
-// it stays with that.
+// Has one neighbour alone send a segment after a hash failure, so that the one that spoils it is
+// known. A neighbour that claims to have it and withholds it comes after all others; if only such
+// are left besides the source, it stays with the source.
 static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   const int64_t patience = 10 * weft_ask_every(e);
@@ -353,7 +355,7 @@ static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (there && !in_time)
     count_withheld(e, n, segment);
   const uint16_t next = in_time ? slot->solo : helper(e, segment, true, slot->solo);
-  const bool stays = there && (next == WEFT_NO_NEIGHBOUR || // nobody else has it: it was lost
+  const bool stays = there && (next == WEFT_NO_NEIGHBOUR || // no other has it: the answer was lost
                                (n->is_source && withholds(e, next, segment)));
   if (in_time || stays) {
     ask_packets(e, segment, slot->solo, now_us);
@@ -361,7 +363,7 @@ static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   }
   if (next == WEFT_NO_NEIGHBOUR)
     return;
-  weft_slot_close(e, slot); // what another one sent must not be mixed with it
+  weft_slot_close(e, slot); // what another one sent must not be mixed with this
   weft_data_show_rank(e, segment, now_us);
   slot->solo = next;
   slot->solo_us = now_us;
@@ -385,13 +387,14 @@ void weft_request_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
 static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t at_us;
   if (!weft_is_paced(e) || weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
-    return weft_is_paced(e) && segment == e->play; // it keeps playback from beginning
+    return weft_is_paced(e) && segment == e->play; // playback waits for it to begin
   return at_us - now_us < weft_ask_ahead(e);
 }
 
-// Whether a segment without its manifest may soon be urgent. Until that comes it has the time of
-// the next that has one, and a newcomer has those of the newest alone: what it plays first would be
-// asked for when it is due. So by the pace of the newest, and a second early.
+// Whether a segment without a manifest may soon be urgent. Until its manifest comes, it has the
+// time of the next segment that has one, and a newcomer knows the newest alone: what it plays first
+// would be requested when it is due. So its time is reckoned back from the newest, with twice the
+// usual lead.
 static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t newest_us;
   if (!weft_is_live(e) || segment >= e->timed_segment ||
@@ -402,7 +405,7 @@ static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
          newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * weft_ask_ahead(e);
 }
 
-// What names requests, if it does.
+// The policy that may name requests.
 static const weft_policy *asking(const weft_engine *e) {
   const weft_policy *const instead = weft_shortage_asking(e);
   return instead ? instead : e->options->policy;
@@ -427,24 +430,24 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (slot->complete || slot->skipped || held->blocks == 0)
     return;
   const bool unsigned_yet = e->options->trust && !slot->manifest;
-  // Live, anybody can send a packet of what lies further ahead before it is made.
+  // Live, anybody can send packets of a segment further ahead before it is made.
   const bool made = !weft_is_live(e) || segment < e->horizon + 2;
   if (unsigned_yet && made && (held->received > 0 || untimed(e, segment, now_us)))
     weft_request_manifest(e, segment, now_us);
-  if (!unsigned_yet && slot->trial) // there may have been no memory for it before
+  if (!unsigned_yet && slot->trial) // there may have been no memory before
     weft_held_try(e, segment, now_us);
   if (slot->complete)
     return;
   if (!unsigned_yet && weft_data_rank(e, slot->segment) == held->blocks)
-    weft_data_full(e, segment, now_us); // the same
+    weft_data_full(e, segment, now_us); // likewise
   else if (slot->failed)
     choose_solo(e, segment, now_us);
   else if (!asking(e)->ask && weft_shortage_may_ask(e, segment) && urgent(e, segment, now_us))
     ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
 }
 
-// When to look again. Live, with nothing asked for and nothing to verify, there is nothing to do
-// until the oldest segment that is missing becomes urgent; the clock may still move a little.
+// When to look again. Live, with nothing requested and nothing to verify, there is nothing to do
+// until the oldest missing segment becomes urgent, give or take what the clock still moves.
 static int64_t next_look(const weft_engine *e, int64_t now_us) {
   const int64_t soon_us = now_us + weft_ask_every(e), late_us = now_us + 10 * weft_ask_every(e);
   int64_t at_us;
@@ -464,9 +467,9 @@ void weft_requests_tick(weft_engine *e, int64_t now_us) {
     expire(e, now_us);
   e->ask_us = WEFT_ENGINE_NEVER;
   for (uint64_t s = e->missing; fetches(e) && s < weft_window_edge(e); s++)
-    if (weft_window_has(e, s)) // what is here all the same when nobody is there any more
+    if (weft_window_has(e, s)) // what is held needs this even if no neighbour is left
       mend(e, s, now_us);
-  if (lacking(e)) { // a segment that failed wants it at once
+  if (lacking(e)) { // a segment that failed has set ask_us to now
     const int64_t next_us = next_look(e, now_us);
     e->ask_us = next_us < e->ask_us ? next_us : e->ask_us;
   }

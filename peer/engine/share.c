@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fair shares of the uplink. A neighbour's word for what it lacks costs it nothing: one that says
-// to lack everything, and asks for it all the time, would have the whole uplink. So nobody gets
-// more than he can need, and nobody's requests go before what others are to be sent for longer than
-// a part of the uplink takes. Two buckets for each neighbour, filled and emptied now and then.
+// Fair shares of the uplink. Claiming to lack something costs a neighbour nothing: one that claims
+// to lack everything, and requests it all the time, would have the whole uplink. So no neighbour
+// gets more than it can need, and its requests go before what is pushed to others only within a
+// fixed part of the uplink. Each neighbour has two buckets for that, filled and emptied at
+// intervals.
 #include "peer/engine/internal.h"
 
 enum {
   LOSSES = 2, // half of the packets may be lost
-  SEEKS = 2,  // windows that a neighbour gets at once, on demand
-  PARTS = 4,  // of the uplink: one for the requests of one neighbour
+  SEEKS = 2,  // windows that a neighbour may get at once, on demand
+  PARTS = 4,  // one in so many parts of the uplink is for the requests of one neighbour
   AHEAD = 4,  // segments that are answered at once
   SEGMENT_LEAST_US = 100,
-  FETCHED_US = 100000 // as if it played: for each neighbour so often LOSSES segments are loaded
+  FETCHED_US = 100000 // bulk, as if it played: LOSSES segments may be loaded for a neighbour in
+                      // each such time
 };
 
-// --- What it can need
+// --- What a neighbour can need
 
-// A live stream's segments come when they come; on demand they are due by the clock. What plays
-// faster than that is not watched.
+// Whether that is bounded: a live stream's segments come at their pace, and on demand they are due
+// by the clock. A stream that plays faster than this is not limited.
 static bool bounded(const weft_engine *e) {
   return weft_is_live(e) ||
          (weft_is_paced(e) && weft_timed_by_rate(e) && weft_segment_us(e) >= SEGMENT_LEAST_US);
@@ -27,8 +29,8 @@ static uint64_t segment_packets(const weft_engine *e) {
   return LOSSES * (uint64_t)e->options->blocks;
 }
 
-// What one who comes lacks at once: live, what is still to be played; else a window, and one more
-// should it seek.
+// What a newcomer lacks at once: live, what is still to be played; otherwise a window, and one more
+// in case it seeks.
 static uint64_t most_credit(const weft_engine *e) {
   const uint64_t live = e->horizon > e->play ? e->horizon - e->play + 1 : 1;
   const uint64_t all = SEEKS * (uint64_t)e->window;
@@ -36,8 +38,9 @@ static uint64_t most_credit(const weft_engine *e) {
   return packets < UINT16_MAX ? packets : UINT16_MAX;
 }
 
-// What came to be needed since the last look. Of what is fetched a few segments may be loaded, also
-// for one who then gets them from others: nothing is sent to him by which he might have more.
+// What came to be needed since the last look. In bulk a few segments may also be loaded for a
+// neighbour that then gets them from others, so that nothing is sent to it by which it might have
+// more.
 static uint64_t new_packets(const weft_engine *e, int64_t now_us) {
   const uint64_t each = segment_packets(e);
   if (weft_is_live(e))
@@ -54,8 +57,8 @@ bool weft_share_sated(const weft_engine *e, const weft_neighbour *n) {
   return n->credit == 0 && bounded(e);
 }
 
-// A session costs little, so who comes anew gets what was left at his place: it is the lowest that
-// is free, and whoever goes and comes again most often has his own.
+// A session costs little, so a newcomer gets what was left in its place: it is the lowest free one,
+// and a peer that keeps reconnecting mostly gets its own.
 void weft_share_start(const weft_engine *e, weft_neighbour *n, const weft_neighbour *before) {
   const uint16_t most = (uint16_t)most_credit(e);
   const bool first = before->generation == 0;
@@ -63,14 +66,14 @@ void weft_share_start(const weft_engine *e, weft_neighbour *n, const weft_neighb
   n->load_credit = first ? most : before->load_credit;
 }
 
-// A segment is loaded for a neighbour: read, hashed and signed. What plays so fast that it is not
-// watched is not watched here, either.
+// Whether a segment may be loaded for a neighbour: that is reading, hashing and signing it. A
+// stream that plays too fast to be limited is not limited here, either.
 bool weft_share_load(const weft_engine *e, weft_neighbour *n) {
   const uint32_t blocks = e->options->blocks;
   if (weft_is_paced(e) && !bounded(e))
     return true;
   if (n->load_credit < blocks)
-    return false; // again with another of its maps
+    return false; // tried again at its next map
   n->load_credit = (uint16_t)(n->load_credit - blocks);
   return true;
 }
@@ -82,7 +85,7 @@ static uint16_t filled(uint16_t bucket, uint64_t more, uint64_t most) {
 void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
   const bool before = weft_share_sated(e, n);
   n->credit = (uint16_t)(n->credit > packets ? n->credit - packets : 0);
-  if (!weft_is_paced(e)) // what is fetched has no clock: loads keep to what is sent
+  if (!weft_is_paced(e)) // bulk has no clock: loads keep to what is sent
     n->load_credit = filled(n->load_credit, LOSSES * (uint64_t)packets, most_credit(e));
   if (!before && weft_share_sated(e, n))
     e->sated++;
@@ -90,8 +93,8 @@ void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
 
 // --- Whose turn it is
 
-// Where receivers ask for all that they get, they are answered by turns; where it is pushed to
-// them, they ask for what is urgent.
+// Whether the neighbour's requests go first. Where receivers request everything, they are answered
+// by turns; where it is pushed to them, they request what is urgent.
 bool weft_share_in_turn(const weft_engine *e, const weft_neighbour *n) {
   return e->options->policy->ask || e->self.upload_bits_per_s == 0 ||
          n->answered < AHEAD * e->options->blocks;
@@ -102,7 +105,7 @@ void weft_share_answer(const weft_engine *e, weft_neighbour *n, size_t packets) 
   n->answered = (uint16_t)(answered < most ? answered : most);
 }
 
-// Answers that the uplink's part took since the last look.
+// How many packets a neighbour's part of the uplink took since the last look.
 static uint64_t parted_packets(const weft_engine *e, int64_t now_us) {
   const uint64_t bits = PARTS * 8u * weft_coded_bytes(e), rate = e->self.upload_bits_per_s;
   const uint64_t packet_us = rate ? bits * 1000000u / rate : 0;

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live, with less uplink than the stream needs, or a link of one's own that does not carry it. Were
-// all segments served alike, each would be incomplete; so peers forgo some, the same ones
-// everywhere, and serve the others first.
+// Live, if uplinks or this peer's own link cannot carry the stream. If all segments were served
+// alike, each would be incomplete; so peers forgo some, the same ones everywhere, and serve the
+// others first.
 //
-// Under churn segments fail, too, of a few peers or for a while, and then to forgo any costs more
-// than it saves. What tells the two apart is uplinks: it is for want of them that a segment fails
-// where they have no rest here and at nearly all neighbours, whose maps say so. Where somebody near
-// has some to spare, what is missing is a way to it, and nothing is forgone.
+// Under churn segments fail, too, at a few peers or for a while, and then forgoing any costs more
+// than it saves. Uplinks tell the two cases apart: a segment fails for want of them if they have no
+// spare capacity here and at nearly all neighbours, whose maps say so. Where a neighbour has some
+// to spare, what is missing is a path to it, and nothing is forgone.
 //
-// A link of one's own that is too narrow shows in how long maps are on their way: what comes from
-// nearly all neighbours queues. What they send last would fill that queue as well. So they are told
-// to send nothing of what is forgone. Before that, where these have what is due and uplink to
-// spare, they are told to send nothing at all unasked: of what many push, by maps that wait in the
-// queue as well, a part comes in vain, and to ask takes that part off the link.
+// If this peer's own link is too narrow, maps take long: what comes from nearly all neighbours
+// queues. Packets of segments that neighbours push last would fill that queue as well, so they are
+// told to send nothing of what is forgone. Before that, if neighbours have what is due and uplink
+// to spare, they are told to push nothing at all: part of what many push, guided by maps that wait
+// in the queue as well, is redundant, and requesting takes that part off the link.
 #include "peer/engine/internal.h"
 
 enum {
-  FAILED = 2, // of the last eight that were not forgone: one class more
-  ENOUGH = 8, // in time, and one that was forgone: uplinks reach further, one class fewer
-  LONG = 32,  // in time: the same, without that
-  ROUND = WEFT_POLICY_CLASSES, // none of them late: the link may carry more, one class fewer
+  FAILED = 2, // late, of the last eight that were not forgone: one class more
+  ENOUGH = 8, // in time in a row, and one that was forgone: uplinks reach further, one class fewer
+  LONG = 32,  // in time in a row: the same, without that
+  ROUND = WEFT_POLICY_CLASSES, // in time in a row: the own link may carry more, one class fewer
   MOST = WEFT_POLICY_CLASSES * 3 / 4,
-  STEP = 6,         // classes at once, where the own link carries less
-  LAST_PART = 8,    // of a segment: what may be asked for meanwhile
-  ALL = 1024,       // of the time
-  MEAN_OF = 8,      // segments
-  QUEUE_US = 30000, // half of what LEDBAT leaves there
+  STEP = 6,         // at most so many classes at once, if the own link carries less
+  LAST_PART = 8,    // 1/LAST_PART of a segment is all that may be requested meanwhile
+  ALL = 1024,       // unit of fractions of the time
+  MEAN_OF = 8,      // segments of the moving average
+  QUEUE_US = 30000, // half of the queue that LEDBAT allows
   RECENT_US = 2000000,
-  QUEUED = 4,    // of the last eight segments' times: the own link carries no more
-  SOME = 2,      // of them: what is pushed may be too much for it
+  QUEUED = 4,    // of the last eight due times: the own link carries no more
+  SOME = 2,      // of them: pushed packets may be too much for it
   OFTEN = 6,     // of them: uplinks are what is short
-  UNKNOWN = 0xFF // until that was looked at so often
+  UNKNOWN = 0xFF // until there have been eight looks
 };
 
 // --- Uplinks
@@ -46,15 +46,15 @@ void weft_shortage_start(weft_engine *e, int64_t now_us) {
   e->shortage.idle_us = 0;
 }
 
-// A rest that began before the last look was counted up to it.
+// Counts an idle period. What of it was before the last look has been counted.
 void weft_shortage_idle(weft_engine *e, int64_t rest_us, int64_t now_us) {
   const int64_t most = passed(e, now_us);
   const int64_t idle_us = e->shortage.idle_us + (rest_us < most ? rest_us : most);
   e->shortage.idle_us = (uint32_t)(idle_us < most ? idle_us : most);
 }
 
-// What comes from nearly all neighbours queues only where all of it passes. Those that were not
-// heard of lately tell nothing.
+// Whether the own link queues: packets of nearly all neighbours are late only where all of them
+// pass. Neighbours that were not heard recently do not count.
 static bool link_queues(const weft_engine *e, int64_t now_us) {
   size_t known = 0, queue = 0;
   for (size_t i = 0; i < e->used; i++) {
@@ -74,8 +74,8 @@ static unsigned ones(unsigned bits) {
   return count;
 }
 
-// The part of the time in which nothing was sent: at first since the first neighbour, as playback
-// begins a lag after that; then the mean of some segments.
+// Updates the fraction of the time in which nothing was sent: at first since the first neighbour,
+// as playback begins a lag after that; then as the moving average over segments.
 static void learn_idle(weft_engine *e, int64_t now_us) {
   weft_shortage *s = &e->shortage;
   const int64_t passed_us = passed(e, now_us);
@@ -89,16 +89,17 @@ static void learn_idle(weft_engine *e, int64_t now_us) {
   weft_shortage_start(e, now_us);
 }
 
-// Busy for three quarters of the time.
+// Whether the uplink is busy for three quarters of the time or more.
 bool weft_shortage_full(const weft_engine *e) {
   return e->shortage.measured && 4 * e->shortage.idle <= ALL;
 }
 
-// What neighbours tell of the mesh. Who has a narrow link tells nothing, nor does the source, which
-// never has any uplink to spare.
+// What neighbours' maps say of the mesh. Those with a narrow link say nothing, nor does the source,
+// which never has uplink to spare.
 typedef struct around {
-  size_t others;            // but the source
-  size_t known, full, lack; // by links that carry the stream; of these without a rest; without it
+  size_t others;            // without the source
+  size_t known, full, lack; // those whose link carries the stream; of these, those with a full
+                            // uplink; without the segment
 } around;
 
 static around look_around(const weft_engine *e, uint64_t segment) {
@@ -119,9 +120,9 @@ static around look_around(const weft_engine *e, uint64_t segment) {
 
 typedef enum cause { CHURN, UPLINKS, LINK } cause;
 
-// Why a segment is late. For want of uplinks: none is to spare here, nor at three neighbours in
-// four, and half of them have not got it, either. That comes first: where all uplinks are busy,
-// what comes from each has queued there. For want of link: what comes queued half of the time.
+// Why a segment is late. For want of uplinks: none is to spare here nor at three neighbours in
+// four, and half of them do not have it, either. That comes first: where all uplinks are busy,
+// packets have queued there. For want of link: packets queued half of the time.
 static cause why_late(const weft_engine *e, const around *a) {
   const bool uplinks = a->known > 0 && 4 * a->full >= 3 * a->known && 2 * a->lack >= a->known;
   if (uplinks && weft_shortage_full(e))
@@ -137,14 +138,15 @@ static void forgo(weft_engine *e, unsigned classes) {
   e->shortage.in_a_row = 0;
 }
 
-// What is under way already says nothing of the change.
+// Forgoes so many classes. What is under way already does not show the change yet, and is ignored.
 static void forgo_settling(weft_engine *e, unsigned classes) {
   forgo(e, classes);
   const uint64_t on_the_way = e->horizon > e->play ? e->horizon - e->play : 0;
   e->shortage.in_a_row = (int8_t)(on_the_way < INT8_MAX ? -(int)on_the_way : -INT8_MAX);
 }
 
-// As many more as this segment tells: what it lacks of all that are not forgone.
+// How many classes more to forgo: the fraction of this segment that is missing, of all that are
+// left.
 static unsigned more(const weft_engine *e, uint64_t segment) {
   const weft_policy_segment *held = weft_window_held(e, segment);
   const unsigned left = WEFT_POLICY_CLASSES - e->shortage.forgone;
@@ -173,28 +175,29 @@ static void all_in_time(weft_engine *e) {
 
 // --- What is asked for
 
-// Coded packets: where blocks are sent as they are, or all is asked for anyhow, policies do it. And
-// where nobody but the source is to send, no others are to be asked in its place.
+// Whether it can request everything: coded packets only, and only if the policy pushes, as policies
+// for blocks and for requests ask by themselves. Where only the source is to send, no others are to
+// be asked in its place.
 static bool can_ask(const weft_engine *e) {
   const weft_policy *policy = e->options->policy;
   return !policy->ask && policy != &weft_policy_source_only && !e->codec->has &&
          weft_requests_room(e->options);
 }
 
-// Neighbours had uplink to spare for a while, and three in four have what is due now, but what they
-// push queues here.
+// Whether to begin: neighbours have had uplink to spare for a while, and three in four have what is
+// due now, but what they push queues here.
 static bool should_ask(const weft_engine *e, const around *a) {
   return a->known > 1 && 4 * a->lack <= a->known && e->shortage.crowded == 0 &&
          ones(e->shortage.queued) >= SOME && can_ask(e);
 }
 
-// Were everything asked for where uplinks are what is short, these would be busy with what is
-// urgent, and nothing new would set out.
+// Whether to stop: if everything were requested where uplinks are what is short, these would be
+// busy with what is urgent, and nothing new would begin to spread.
 static bool should_stop(const weft_engine *e, const around *a) {
   return a->others == 0 || ones(e->shortage.crowded) >= OFTEN;
 }
 
-// Whether it begins to ask, or ends that.
+// Begins or stops requesting everything; returns whether it did.
 static bool turns(weft_engine *e, const around *a) {
   weft_shortage *s = &e->shortage;
   if (s->asks ? !should_stop(e, a) : !should_ask(e, a))

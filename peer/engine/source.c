@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the stream comes in at the source, and goes out at a receiver.
+// How the stream enters at the source, and leaves at a receiver.
 #include "peer/engine/internal.h"
 
 // --- Source
@@ -22,8 +22,8 @@ weft_status weft_source_open(weft_engine *e, uint64_t segment, const uint8_t *da
   return WEFT_OK;
 }
 
-// From where on a stream that plays, and waits for nobody, keeps what it has when this segment
-// comes. Live, of a wide window only what somebody may play yet: not what was due long ago.
+// The first segment that a source keeps when this segment comes, if the stream plays and so waits
+// for no peer. Live, a wide window keeps only what may still be played, not what was due long ago.
 static uint64_t kept_from(const weft_engine *e, uint64_t segment, int64_t at_us) {
   enum { ALWAYS = 64, SECOND_US = 1000000 };
   uint64_t first = segment >= e->window ? segment - e->window + 1 : 0;
@@ -70,7 +70,7 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   (void)now_us;
   WEFT_TRY(weft_manifest_end(e, e->horizon, e->horizon * weft_segment_bytes(e)));
   WEFT_TRY(weft_window_learn_end(e, e->horizon * weft_segment_bytes(e)));
-  if (e->degree || e->horizon == 0) // else who is still to come would find it at its end
+  if (e->degree || e->horizon == 0) // or it would finish before its first peer comes
     weft_window_advance(e);
   return WEFT_OK;
 }
@@ -82,7 +82,7 @@ weft_status weft_engine_readable(const weft_engine *e, uint64_t *segment, size_t
   if (e->self.source)
     return WEFT_E_STATE;
   if (weft_is_paced(e) && s >= e->play)
-    return WEFT_PENDING; // its time has not come
+    return WEFT_PENDING; // not due yet
   if (!e->started || !weft_window_has(e, s) || !weft_window_slot(e, s)->complete)
     return WEFT_PENDING;
   // Without a manifest, the last segment known to exist may be the stream's last, whose true length
@@ -120,11 +120,11 @@ weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
     return WEFT_E_STATE;
   if (segment > WEFT_MESSAGE_MAX_SEGMENT || (e->end_known && segment > weft_window_total(e)))
     return WEFT_E_ARGUMENT;
-  weft_rereads_end(e); // there may be gaps in what it was given
+  weft_rereads_end(e); // what the application was given may have gaps
   if (e->started && segment >= e->tail && segment - e->tail < e->window) {
     for (uint64_t s = e->tail; s < e->tail + e->window; s++)
       weft_window_slot(e, s)->skipped = false;
-    e->released = e->play = e->missing = segment; // what is here already stays
+    e->released = e->play = e->missing = segment; // what is already here stays
     e->epoch++;
     weft_window_in_order(e);
     weft_window_advance(e);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// For whom segments are kept. Who fetches waits for the slowest of his neighbours, and a source
-// that loads what is asked for keeps it until those who lack it have it. But a neighbour's word for
-// what it lacks costs it nothing: one that says to lack the same for ever would hold up all others.
-// So whoever does not get on though he could is waited for no more until he does.
+// For whom segments are kept. A bulk peer waits for the slowest of its neighbours, and a source
+// that loads keeps a segment until those that lack it have it. But claiming to lack something costs
+// a neighbour nothing: one that claims to lack the same segment for ever would hold up all others.
+// So a neighbour that does not get on although it could is not waited for until it does.
 //
-// Those that wait for him do not get on either, and must not be given up for that: it is the next
-// segment after their windows that they lack, later than he, and they have twice the time.
+// Others that wait for that neighbour do not get on either, and must not be given up for that: they
+// lack the next segment after their windows, since later than it, and they have twice the time.
 #include "peer/engine/internal.h"
 
-enum { LOADED_US = 5000000 }; // of what plays: what a source loads it can load again
+enum { LOADED_US = 5000000 }; // for streams that play: a source can load again what it loads
 
-// 0: no limit.
+// How long a neighbour may not get on; 0: no limit.
 static int64_t patience(const weft_engine *e) {
   return !weft_is_paced(e) ? e->options->patience_us : weft_loads(e) ? LOADED_US : 0;
 }
@@ -19,14 +19,14 @@ static bool here(const weft_engine *e, uint64_t segment) {
   return weft_window_has(e, segment) && weft_window_slot(e, segment)->complete;
 }
 
-// Not what is still to come here, for which nobody can be blamed: what is here, and what was
-// dropped already.
+// Whether a segment is here, or has been dropped already. What is still to come is no neighbour's
+// fault.
 static bool was_here(const weft_engine *e, uint64_t segment) {
   return segment < e->tail || here(e, segment);
 }
 
-// A session costs little, so who comes at the place of one that did not get on has what is left of
-// his time. One that said to have all got on, whatever his last map said.
+// A session costs little, so a newcomer in the place of a neighbour that did not get on has what is
+// left of its time. One that said it had finished did get on, whatever its last map said.
 void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before, int64_t now_us) {
   weft_wait *w = e->waits ? &e->waits[index] : NULL;
   const bool stuck = w && before->generation && !before->finished &&
@@ -35,7 +35,7 @@ void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before,
     *w = (weft_wait){.since_us = now_us};
 }
 
-// It said what it has: whether it got on.
+// Takes note of a map: whether the neighbour got on.
 void weft_wait_heard(weft_engine *e, size_t index, bool first_word, int64_t now_us) {
   const weft_neighbour *n = &e->neighbours[index];
   if (!patience(e))

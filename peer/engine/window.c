@@ -64,7 +64,7 @@ void weft_window_reshape(weft_engine *e, uint64_t segment, uint16_t blocks) {
   if (e->blocks)
     memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
   held->blocks = blocks;
-  held->rank = held->received = 0; // what was asked for may come all the same
+  held->rank = held->received = 0; // what was requested may still come
   for (size_t i = 0; i < e->used; i++) {
     weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], segment);
     if (want)
@@ -72,7 +72,7 @@ void weft_window_reshape(weft_engine *e, uint64_t segment, uint16_t blocks) {
   }
 }
 
-// Segments before `tail` make room.
+// Moves the window to `tail`: segments before it make room.
 void weft_window_move(weft_engine *e, uint64_t tail) {
   if (tail <= e->tail)
     return;
@@ -80,8 +80,9 @@ void weft_window_move(weft_engine *e, uint64_t tail) {
   const uint64_t from = gone > e->window ? tail : e->tail + e->window;
   e->tail = tail;
   for (uint64_t s = from; s < tail + e->window; s++) {
-    // What was skipped may go before that is told: not what was played, which stays until it is
-    // read. So these are the last ones.
+    // Skipped segments may be dropped before that is reported, but not played ones, which stay
+    // until they are read. So the skipped ones are the last of those dropped, and their number is
+    // enough to know.
     const bool told = gone > e->window || !weft_window_slot(e, s)->tell_skip;
     e->missed = told ? 0 : (uint16_t)(e->missed + 1);
     weft_window_place(e, s);
@@ -150,14 +151,14 @@ static bool lacks_any(const weft_engine *e, const weft_neighbour *n, uint64_t fr
   return false;
 }
 
-// A neighbour that lacks a segment which was dropped here, and has all that its window takes of
-// what is here. It gets no further, unless by others, who wait for it if they have that segment.
+// Whether a neighbour lacks a segment that was dropped here, and has all that its window takes of
+// what is here. It gets no further except by others, which wait for it if they have that segment.
 static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
   return lacks_any(e, n, 0, e->tail) && !lacks_any(e, n, e->tail, e->released);
 }
 
-// The first segment that a neighbour still waits for from here (bulk). What it has all of and has
-// not verified may lack the manifest, or come to be had again.
+// The first segment that a neighbour still waits for from here (bulk). One that it has all of, but
+// has not verified, may lack its manifest, or may have to be fetched again.
 static uint64_t waits_for(const weft_engine *e, size_t index) {
   const weft_neighbour *n = &e->neighbours[index];
   if (weft_given_up(e, index))
@@ -176,8 +177,8 @@ static uint64_t waits_for(const weft_engine *e, size_t index) {
   return s;
 }
 
-// Where what the application has not released, or somebody here waits for, begins. What can be
-// loaded again nobody waits for.
+// The first segment that the application has not released, or that a neighbour waits for. No
+// neighbour is waited for if segments can be loaded again.
 static uint64_t needed_from(const weft_engine *e) {
   uint64_t from = e->released;
   for (size_t i = 0; i < e->used && from > e->tail && !e->rereads; i++) {
@@ -187,8 +188,8 @@ static uint64_t needed_from(const weft_engine *e) {
   return from;
 }
 
-// How far there is something to hold. A source needs one place more than it has filled; others
-// take in what is to come before they know of it, `ahead` of what they lack at most.
+// The end of what there is to hold. A source needs one place more than it has filled; others take
+// segments before they know that these exist, at most `ahead` of what they lack.
 static uint64_t known_end(const weft_engine *e) {
   const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
   const uint64_t end = e->end_known     ? weft_window_total(e)
@@ -198,8 +199,9 @@ static uint64_t known_end(const weft_engine *e) {
   return ahead && !e->self.source && end > taken ? taken : end;
 }
 
-// Bulk: what nobody here waits for stays while there is room, for those who come later; and while
-// nobody is here, as nothing comes that it could make room for.
+// Where the window should begin. Bulk: segments that no neighbour waits for stay while there is
+// room, for peers that come later; and while there is no neighbour, as nothing comes that needs
+// room.
 uint64_t weft_window_tail_wanted(const weft_engine *e) {
   if (weft_is_paced(e)) {
     const uint64_t behind = e->options->behind ? e->options->behind : e->window / 4;
@@ -229,7 +231,7 @@ bool weft_engine_farewell_again(weft_engine *e) {
 }
 
 void weft_window_advance(weft_engine *e) {
-  if (!e->self.source) // it makes room when there is something to put, or to load
+  if (!e->self.source) // a source makes room when there is something to put or to load
     weft_window_move(e, weft_window_tail_wanted(e));
   if (!e->farewell && !weft_is_paced(e) && weft_engine_finished(e))
     (void)say_farewell(e);
@@ -265,7 +267,7 @@ weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
     return WEFT_E_FOREIGN;
   }
   e->horizon = weft_window_total(e);
-  if (e->rumour > e->horizon) // of nothing: it would be looked for all the time
+  if (e->rumour > e->horizon) // or it would look for what does not exist for ever
     e->rumour = e->horizon;
   refresh_blocks(e);
   weft_rereads_start(e);
@@ -284,7 +286,8 @@ void weft_window_learn_horizon(weft_engine *e, uint64_t horizon, int64_t now_us)
   weft_engine_changed(e);
 }
 
-// What is not signed may be asked for, but neither is it waited for nor does it tell the time.
+// Without trust this is the horizon. With it, segments that are not signed may be requested, but
+// they are not waited for and do not tell the time.
 void weft_window_hear_horizon(weft_engine *e, uint64_t horizon, int64_t now_us) {
   if (e->self.source)
     return;
@@ -302,7 +305,7 @@ uint64_t weft_window_edge(const weft_engine *e) {
 }
 
 bool weft_engine_done(const weft_engine *e) {
-  const bool begun = e->started || weft_window_total(e) == 0; // of nothing, nothing tells a time
+  const bool begun = e->started || weft_window_total(e) == 0; // an empty stream never starts
   return e->end_known && begun && e->released >= weft_window_total(e);
 }
 

@@ -2,7 +2,7 @@
 // Coded bursts, at the engine's pace: what was requested first, then what the policy picks.
 #include "peer/engine/internal.h"
 
-// Takes the bytes off the uplink's time; fractions of a microsecond are carried over. The engine is
+// Books the uplink for these bytes; fractions of a microsecond are carried over. The engine is
 // woken a millisecond or so late: that time is not lost, or a busy uplink would never be full.
 void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
   enum { LATE_US = 4000 };
@@ -108,7 +108,7 @@ static weft_status make_token(weft_engine *e, const weft_policy_choice *choice, 
   return WEFT_OK;
 }
 
-// Adds a PACE as the last of a burst: packets of one length come first, so that one send call can
+// Adds a PACE at the end of a burst: packets of one length come first, so that one send call can
 // take them all.
 static void add_pace(weft_engine *e, size_t index, size_t packets, int64_t now_us,
                      weft_burst *out) {

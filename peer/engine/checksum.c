@@ -340,8 +340,8 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
       r->made_us <= slot->asked_made_us && now_us - slot->asked_reveal_us < weft_ask_every(e);
   if ((slot->reveal && slot->reveal->made_us >= r->made_us) || asked || !wanted(e, r->segment))
     return;
-  // Others are not kept waiting for a neighbour that announced a checksum before and gave none:
-  // otherwise one that repeats this, with any time that it likes, would keep all checksums away.
+  // A neighbour that announced a checksum before and did not give it is not waited for: otherwise
+  // one that repeats this, with any time that it likes, would keep all checksums away.
   if (!(*marks & WEFT_MARK_ASKED)) {
     slot->asked_made_us = r->made_us;
     slot->asked_reveal_us = now_us;

@@ -11,7 +11,7 @@ enum {
   LEAST_PACKETS = 2,
   LOSSES_OF = 8,         // one in so many may be lost,
   LOSSES_QUEUED_OF = 32, // or in so many where packets queue
-  EXCESS = 4,            // losses in excess: packets,
+  EXCESS = 4,            // excess losses tolerated: packets,
   EXCESS_OF = 8,         // plus this fraction of the window
   EXCESS_MOST = INT16_MAX / LOSSES_OF,
   BASE_US = 60000000 // how long one base delay counts

@@ -146,7 +146,7 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
     if (want) // it has what came from it
       weft_want_common(want, innovative);
   }
-  if (innovative < a->count) // then it has nothing else that is new, but for one chance in 256
+  if (innovative < a->count) // it then has nothing else new, but for one chance in 256
     n->marks[weft_place(e, a->segment)] |= WEFT_MARK_SPENT;
   if (innovative == 0)
     return WEFT_DEPENDENT;

@@ -107,8 +107,8 @@ static bool bereft(const weft_engine *e) { return e->started && e->degree == e->
 
 // How many candidates may still become neighbours. Where neighbours die, the known addresses may be
 // those of the dead alone. A viewer without neighbours, or cut off with those it has, therefore
-// counts only candidates that have not failed yet. All others have time to try them again: asking
-// for more addresses takes them to places that others look for.
+// counts only candidates that have not failed yet. All others can afford to retry theirs: with more
+// addresses they would only take places that others need.
 static size_t prospects(const weft_engine *e, int64_t now_us) {
   if (!bereft(e) && !cut_off(e, now_us))
     return e->candidate_count;
@@ -190,9 +190,9 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
 }
 
-// Whether the source's own places go round. Live, its first neighbours keep them. On demand, peers
-// get what they need next from each other sooner or later, except one that begins when all others
-// are far ahead.
+// Whether the source's places rotate among newcomers. Live, its first neighbours keep theirs. On
+// demand, peers get what they need next from each other sooner or later, except one that begins
+// when all others are far ahead.
 static bool gives_in_turn(const weft_engine *e) { return weft_loads(e) && weft_is_paced(e); }
 
 // --- Who gives way to whom
@@ -336,7 +336,7 @@ static void make_room(weft_engine *e, int64_t now_us) {
     e->sought = 0;
 }
 
-// Whether it got on since the last look; so it did, on demand, if its window is full.
+// Whether it made progress since the last look; on demand, a full window counts as progress.
 static bool got_on(weft_engine *e, int64_t now_us) {
   const bool all_here = !weft_is_live(e) && e->missing >= e->released + e->window;
   const bool on = all_here || reached(e) != e->reached_before;

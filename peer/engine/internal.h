@@ -332,7 +332,7 @@ weft_status weft_source_open(weft_engine *engine, uint64_t segment, const uint8_
                              size_t bytes);
 
 // loads.c
-void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // of what it lacks
+void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // asks for its wants
 void weft_loads_tick(weft_engine *engine, int64_t now_us);               // retries failed loads
 void weft_rereads_start(weft_engine *engine); // if it should, once the end is known
 void weft_rereads_keep(weft_engine *engine, uint64_t segment); // once it is complete

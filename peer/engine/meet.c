@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meeting behind NATs. A NAT lets in only what comes from addresses that something was sent to, so
 // a peer behind one cannot be called unless both call each other at nearly the same time. A
-// neighbour that told of a peer is also the peer's neighbour, and tells it that it is called, and
-// by whom.
+// neighbour that told of a peer is also the peer's neighbour, and tells it which peer is calling.
 #include "peer/engine/internal.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 enum {
   ROUND_TRIP_GUESS_US = 200000, // before the first measurement
-  ROUND_TRIP_MOST_US = 2000000, // whatever a neighbour pretends: answers are awaited by it
+  ROUND_TRIP_MOST_US = 2000000, // limits what a neighbour can pretend: waits depend on it
   PROBE_US = 400000,            // between HELLOs to a neighbour in doubt
   MAP_APART_US = 2000           // between maps to one neighbour, at least
 };
@@ -180,11 +180,11 @@ void weft_engine_leave(weft_engine *e) {
 
 // --- Doubt: whether each is still there
 //
-// A neighbour that was killed says nothing. If it were given half a minute of silence, as it must
-// be where there may be nothing to say, a swarm whose peers come and go would send half of its
-// packets to the dead. So silence is measured from what a live neighbour answers: coded packets,
-// which change its maps, and requests. A neighbour that does not answer these in time is in doubt,
-// and is sent nothing but HELLOs until it speaks.
+// A neighbour that was killed says nothing. If peers always waited for half a minute of silence, as
+// they must where there may be nothing to say, a swarm whose peers come and go would send half of
+// its packets to the dead. So silence is measured from what a live neighbour answers: coded
+// packets, which change its maps, and requests. A neighbour that does not answer these in time is
+// in doubt, and is sent nothing but HELLOs until it speaks.
 
 void weft_neighbour_expect(weft_engine *e, size_t index, int64_t at_us) {
   weft_neighbour *n = &e->neighbours[index];
@@ -333,9 +333,9 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
 static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - n->stamp; }
 
 // Learns the smallest delay. Clocks drift by less than one part in 4096, so an old minimum rises by
-// that. It rises by whole parts of the time, not of what passed since the last message: messages
-// come more often than a part is long. A clock that was set back shows in its stamps, by more than
-// messages overtake each other.
+// that, computed from absolute times because messages may come more often than it makes a whole
+// microsecond. A clock that was set back shows in stamps that fall by more than reordering
+// explains.
 static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
   enum { DRIFT = 4096, OVERTAKEN_US = 1000000 };
   const bool first = n->stamp == 0 || (int32_t)(n->stamp - stamps->stamp) > OVERTAKEN_US;

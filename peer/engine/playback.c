@@ -7,7 +7,7 @@
 enum {
   TURN_US = 60000000,      // how long a smallest delay counts
   SECOND_TIME_US = 300000, // how long a second manifest is waited for
-  ABSENT_US = 250000       // a look later than this means that the peer was absent
+  ABSENT_US = 250000       // a look that is later than this follows an absence
 };
 static const int64_t FAR = INT64_MAX / 4;
 

@@ -4,7 +4,7 @@
 #include "peer/engine/policy_seed.h"
 
 enum {
-  SPARE = 32,  // for each so many packets, one is requested twice when time is short: some get lost
+  SPARE = 32,  // one packet in so many is requested twice when time is short: some get lost
   SURPLUS = 4, // the part of a higher rank that is taken for news beyond what comes from others
   DOUBT = 32,  // the part of a rank that is taken for news where ranks do not tell
   CROWDED = 2  // unanswered requests, for each of which a new one may be a burst larger
@@ -73,7 +73,7 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
     const size_t coming = (size_t)own->received + own->asked;
     const size_t wanted =
         own->blocks + (weft_policy_source_in_turn(view, s) ? own->blocks / SPARE + 1u : 0u);
-    // A complete segment cannot be lost any more, so it needs no spare packets.
+    // What is here cannot be lost any more, so it needs no spare packets.
     if (own->received >= own->blocks || coming >= wanted || view->neighbours == 0 ||
         weft_policy_class(s) < view->forgone)
       continue;

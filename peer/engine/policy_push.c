@@ -33,7 +33,7 @@ static size_t share(const weft_policy_view *view, const weft_policy_neighbour *n
       surely && lacks <= tail && want->helpers > 0 && want->helpers < neighbour->suppliers;
   const size_t suppliers = few ? want->helpers : neighbour->suppliers;
   if (suppliers <= 1 || (view->live && view->source))
-    return lacks; // a live source gets every segment into the swarm, whoever else sends
+    return lacks; // a live source gets every segment into the swarm by itself
   const uint64_t parts = ((uint64_t)(lacks + 1) << 16) / suppliers;
   const size_t count = (size_t)((parts + steady_chance(view, neighbour, segment)) >> 16);
   return count < lacks ? count : lacks;
@@ -210,9 +210,8 @@ static bool pick_at_peer(const weft_policy_view *view, bool forgone, const weft_
   return pick_among_all(view, forgone, false, rng, out);
 }
 
-// A bulk source whose uplink is the narrowest makes all wait for the next segment while it sends
-// more of one segment than the segment has. So it does that only when there is nothing else to
-// send.
+// Where a bulk source's uplink is the bottleneck, packets of a segment beyond the segment's size
+// delay the next segment for all. So they are sent only when there is nothing else to send.
 static bool pick_at_bulk_source(const weft_policy_view *view, bool forgone, const weft_rng *rng,
                                 weft_policy_choice *out) {
   return pick_among_all(view, forgone, true, rng, out) ||

@@ -132,7 +132,7 @@ static bool busy(const weft_engine *e, const weft_neighbour *n) {
   return n->ask_delays_ms * INT64_C(125) > n->round_trip_us + weft_ask_every(e) / 4;
 }
 
-// Widens the window by what came; up to its first size that is fast, unless answers queue.
+// Widens the window by what came: fast up to its first size, unless answers queue.
 static void widen(const weft_engine *e, weft_neighbour *n, size_t count) {
   const size_t lacks =
       n->ask_window < ASK_FIRST && !busy(e, n) ? (size_t)(ASK_FIRST - n->ask_window) : 0;

@@ -38,9 +38,9 @@ static uint64_t most_credit(const weft_engine *e) {
   return packets < UINT16_MAX ? packets : UINT16_MAX;
 }
 
-// What came to be needed since the last look. In bulk a few segments may also be loaded for a
-// neighbour that then gets them from others, so that nothing is sent to it by which it might have
-// more.
+// What came to be needed since the last look. In bulk, credit for loading otherwise rises only with
+// what is sent to a neighbour: the few segments here are for one that gets what was loaded for it
+// from others.
 static uint64_t new_packets(const weft_engine *e, int64_t now_us) {
   const uint64_t each = segment_packets(e);
   if (weft_is_live(e))

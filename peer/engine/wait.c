@@ -2,15 +2,16 @@
 // For whom segments are kept. A bulk peer waits for the slowest of its neighbours, and a source
 // that loads keeps a segment until those that lack it have it. But claiming to lack something costs
 // a neighbour nothing: one that claims to lack the same segment for ever would hold up all others.
-// So a neighbour that does not get on although it could is not waited for until it does.
+// So a neighbour that makes no progress although it could is not waited for until it does.
 //
-// Others that wait for that neighbour do not get on either, and must not be given up for that: they
-// lack the next segment after their windows, since later than it, and they have twice the time.
+// Others that wait for that neighbour make no progress either, and must not be given up for it:
+// what they lack is the segment after their windows, they got stuck later, and they have twice the
+// time.
 #include "peer/engine/internal.h"
 
 enum { LOADED_US = 5000000 }; // for streams that play: a source can load again what it loads
 
-// How long a neighbour may not get on; 0: no limit.
+// How long a neighbour may make no progress; 0: no limit.
 static int64_t patience(const weft_engine *e) {
   return !weft_is_paced(e) ? e->options->patience_us : weft_loads(e) ? LOADED_US : 0;
 }
@@ -25,8 +26,8 @@ static bool was_here(const weft_engine *e, uint64_t segment) {
   return segment < e->tail || here(e, segment);
 }
 
-// A session costs little, so a newcomer in the place of a neighbour that did not get on has what is
-// left of its time. One that said it had finished did get on, whatever its last map said.
+// A session costs little, so a newcomer in the place of a neighbour that made no progress has what
+// is left of its time. One that said it had finished did make progress, whatever its last map said.
 void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before, int64_t now_us) {
   weft_wait *w = e->waits ? &e->waits[index] : NULL;
   const bool stuck = w && before->generation && !before->finished &&
@@ -35,7 +36,7 @@ void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before,
     *w = (weft_wait){.since_us = now_us};
 }
 
-// Takes note of a map: whether the neighbour got on.
+// Takes note of a map: whether the neighbour made progress.
 void weft_wait_heard(weft_engine *e, size_t index, bool first_word, int64_t now_us) {
   const weft_neighbour *n = &e->neighbours[index];
   if (!patience(e))

@@ -152,7 +152,7 @@ static bool lacks_any(const weft_engine *e, const weft_neighbour *n, uint64_t fr
 }
 
 // Whether a neighbour lacks a segment that was dropped here, and has all that its window takes of
-// what is here. It gets no further except by others, which wait for it if they have that segment.
+// what is here. It can advance only through others, which wait for it if they have that segment.
 static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
   return lacks_any(e, n, 0, e->tail) && !lacks_any(e, n, e->tail, e->released);
 }
@@ -267,7 +267,7 @@ weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
     return WEFT_E_FOREIGN;
   }
   e->horizon = weft_window_total(e);
-  if (e->rumour > e->horizon) // or it would look for what does not exist for ever
+  if (e->rumour > e->horizon) // or it would for ever seek what does not exist
     e->rumour = e->horizon;
   refresh_blocks(e);
   weft_rereads_start(e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed datagrams: counter nonces, and a window of counters seen so that none is taken twice.
+// Sealed datagrams: nonces are counters, and a window of counters seen rejects replays.
 #include <string.h>
 
 #include "peer/session/internal.h"

@@ -59,7 +59,7 @@ void weft_session_forget(weft_sessions *s, size_t link) {
   o->keys = NONE;
 }
 
-// The opening that the datagram answers; NULL: none.
+// Finds the opening that the datagram answers; NULL: none.
 static weft_link *find_opening(weft_sessions *s, const weft_address *address,
                                const uint8_t *datagram) {
   const weft_keys *keys = weft_session_find_keys(s, weft_get24(datagram + 1));
@@ -91,7 +91,7 @@ weft_status weft_session_take_retry(weft_sessions *s, const weft_address *addres
   return WEFT_PENDING;
 }
 
-// Whether this identity may be at the other end of the link.
+// Whether the other end of the link may have this identity.
 static bool identity_fits(weft_sessions *s, const weft_link *l, const uint8_t *identity,
                           const weft_address *address) {
   const bool expected = l && (l->identity_expected || l->state == LINK_OPEN);
@@ -100,7 +100,7 @@ static bool identity_fits(weft_sessions *s, const weft_link *l, const uint8_t *i
   if (memcmp(s->options.identity.public_key, identity, 32) == 0)
     return false; // ourselves
   if (l && l->state == LINK_OPEN)
-    return true; // new keys: whom admit ends to make room could be this very one
+    return true; // new keys: to make room, admit could end this very session
   return !s->options.admit || s->options.admit(s->options.user, identity, address);
 }
 
@@ -121,7 +121,7 @@ static void make_confirm(weft_sessions *s, weft_link *l, const weft_secrets *sec
   o->confirm_bytes = WEFT_CONFIRM_MIN + blob;
 }
 
-// The responder's proof, opened in place. False: it is none.
+// Opens the responder's proof in place, and verifies it. False: it is not valid.
 static bool open_accept(const weft_sessions *s, const weft_link *l, uint8_t *datagram, size_t bytes,
                         weft_secrets *secrets) {
   const size_t blob = weft_get16(datagram + 6);
@@ -249,7 +249,7 @@ static void send_accept(weft_sessions *s, const weft_half_open *h) {
     memcpy(out, h->accept, h->accept_bytes);
 }
 
-// A place for another handshake: that of the same address, a free one, or the oldest.
+// Finds a place for another handshake: that of the same address, a free one, or the oldest.
 static weft_half_open *place(weft_sessions *s, const weft_address *address) {
   weft_half_open *best = NULL;
   for (size_t i = 0; i < WEFT_HALF_OPEN; i++) {
@@ -294,10 +294,10 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
   return true;
 }
 
-// Who comes from one IPv4 address or one /64 of IPv6 gets half of the handshakes at once and a
-// fifth for long, so that none of them keeps all others out. Which share is whose nobody else can
-// tell. Each has one in either row and takes from both: whom one puts together with a flood the
-// other seldom does.
+// Takes a handshake out of the share of an IPv4 address or a /64 of IPv6: half of all handshakes at
+// once and a fifth over time, so that none keeps all others out. Nobody else can tell which share
+// is whose. Each has one in either row and may take from both: if one row puts it together with a
+// flood, the other seldom does.
 static bool take_share(weft_sessions *s, const weft_address *address, int64_t now_us) {
   static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
   const uint32_t rate = s->options.handshakes_per_s;
@@ -312,8 +312,8 @@ static bool take_share(weft_sessions *s, const weft_address *address, int64_t no
   return taken;
 }
 
-// Who has a session here and calls from where it is wants new keys for it. Were these to come out
-// of what all have together, whoever takes all of that would end every session in time.
+// Whether the address is that of a session here, which then wants new keys. If these came out of
+// what all handshakes share, a flood that takes all of it would end every session in time.
 static bool take_own(weft_sessions *s, const weft_address *address, int64_t now_us) {
   for (size_t i = 0; i < s->options.links_max; i++) {
     weft_link *l = &s->links[i];
@@ -336,7 +336,7 @@ weft_status weft_session_take_init(weft_sessions *s, const weft_address *address
     const weft_half_open *h = &s->half_open[i];
     if (h->used && weft_session_same_address(&h->address, address) &&
         memcmp(h->init, datagram, sizeof h->init) == 0) {
-      send_accept(s, h); // the first was lost
+      send_accept(s, h); // the first ACCEPT was lost
       return WEFT_PENDING;
     }
   }
@@ -367,22 +367,22 @@ static weft_half_open *find_half_open(weft_sessions *s, size_t keys) {
   return NULL;
 }
 
-// New keys for the session that the identity already has.
+// Gives new keys to the session that the identity already has.
 static bool continue_link(weft_sessions *s, const uint8_t *identity, size_t keys, int64_t now_us) {
   for (size_t i = 0; i < s->options.links_max; i++) {
     const weft_link *l = &s->links[i];
     if (l->state != LINK_OPEN || l->initiated || memcmp(l->identity, identity, 32) != 0)
       continue;
     weft_session_promote(s, i, keys, now_us);
-    weft_session_send_empty(s, i, WEFT_SESSION_DATA, keys, now_us); // tells that they are known
+    weft_session_send_empty(s, i, WEFT_SESSION_DATA, keys, now_us); // says that they are known
     s->statistics.rekeyed++;
     return true;
   }
   return false;
 }
 
-// Two that call each other through NATs need one session of the two: our own handshake with that
-// address is spared, unless its CONFIRM may have opened a session there already.
+// Ends our own handshake with the address of a new session: two peers that call each other through
+// NATs need only one session. It goes on if its CONFIRM may have opened a session there already.
 static void spare_own(weft_sessions *s, size_t link) {
   const weft_link *own = &s->links[link];
   for (size_t i = 0; i < s->options.links_max; i++) {
@@ -410,7 +410,7 @@ static bool new_link(weft_sessions *s, const weft_address *address, const uint8_
   return true;
 }
 
-// A CONFIRM that was repeated because nothing came back.
+// Answers a CONFIRM that was repeated because nothing came back.
 static weft_status repeated_confirm(weft_sessions *s, const weft_keys *keys, int64_t now_us) {
   const weft_link *l = &s->links[keys->link];
   if (l->state == LINK_OPEN && !l->initiated && now_us - l->sent_us >= WEFT_ANSWER_EVERY_US)

@@ -98,7 +98,7 @@ bool weft_session_verify(const weft_secrets *secrets, const char *role, const ui
   return crypto_sign_verify_detached(proof + 32, hash, sizeof hash, proof) == 0;
 }
 
-// Each key seals one message, so the nonce may be zero; what stands before the box is
+// Encrypts in place. Each key seals one message, so the nonce may be zero; what precedes the box is
 // authenticated.
 void weft_session_box(uint8_t *datagram, size_t box, size_t plain_bytes, const uint8_t *key) {
   static const uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours that move. A NAT may give a neighbour another address; but whoever has a session can
-// also write any address on its datagrams, and would have what is sent to it sent to a third party.
-// So nothing but one short question goes to a new address before its answer has come back.
+// Neighbours that move. A NAT may give a neighbour another address; but one that has a session can
+// also write any address on its datagrams, and so have what is sent to it sent to a third party. So
+// only one short question goes to a new address until it has been answered.
 #include <string.h>
 
 #include "peer/session/internal.h"
@@ -23,7 +23,7 @@ void weft_session_ask_path(weft_sessions *s, size_t link, const weft_address *ad
   if (l->path_us && now_us - l->path_us < WEFT_PATH_EVERY_US)
     return;
   if (!l->path_us || !weft_session_same_address(&l->moved, address))
-    weft_session_random(s, l->path, sizeof l->path); // else an answer may be on its way
+    weft_session_random(s, l->path, sizeof l->path); // otherwise an answer may be on its way
   l->moved = *address;
   l->path_us = now_us;
   send_path(s, link, address, WEFT_SESSION_PATH, l->path);
@@ -34,12 +34,13 @@ void weft_sessions_ask(weft_sessions *s, size_t link, int64_t now_us) {
     return;
   const weft_link *l = &s->links[link];
   const bool moving = l->path_us && !weft_session_same_address(&l->moved, &l->address);
-  if (!moving || now_us - l->path_us >= WEFT_PATH_ANSWER_US) // else that answer is worth more
+  if (!moving || now_us - l->path_us >= WEFT_PATH_ANSWER_US) // else that answer matters more
     weft_session_ask_path(s, link, &l->address, now_us);
 }
 
-// Who began a session goes on leaving it to the system, which knows better once an address of this
-// machine's is gone; who was called has to answer as the one that was.
+// The side that began a session leaves its own address to the system, which knows better once an
+// address of this machine is gone. The side that was called has to answer from the address that
+// was.
 void weft_session_answer_from(weft_link *l, const weft_address *address) {
   if (!l->initiated)
     memcpy(l->address.own, address->own, sizeof l->address.own);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of links: making and losing them, timers, events, and where datagrams go.
+// Links: making and losing them, timers, events, and dispatch of datagrams.
 #include <string.h>
 
 #include "peer/session/internal.h"
@@ -217,7 +217,7 @@ static void drop_keys(weft_sessions *s, weft_link *l) {
 
 void weft_session_lose(weft_sessions *s, size_t link, weft_session_reason reason) {
   weft_link *l = &s->links[link];
-  // Nobody was told of it yet, so nobody is told of its end.
+  // It was never reported, so its end is not reported, either.
   const bool unknown = l->opened_event && !l->initiated;
   weft_session_forget(s, link);
   drop_keys(s, l);
@@ -227,7 +227,8 @@ void weft_session_lose(weft_sessions *s, size_t link, weft_session_reason reason
   s->events = true;
 }
 
-// displaced: another session with that identity takes its place, which it may know nothing of.
+// Sends a CLOSE. displaced: another session with that identity, of which the other side may not
+// know, replaces this one.
 static void say_close(weft_sessions *s, size_t link, bool displaced, int64_t now_us) {
   const weft_link *l = &s->links[link];
   const uint8_t why = WEFT_CLOSE_DISPLACED;
@@ -254,7 +255,7 @@ void weft_session_promote(weft_sessions *s, size_t link, size_t keys, int64_t no
   l->rekey_us = now_us + s->options.rekey_us;
   s->keys[keys].link = link;
   s->keys[keys].born_us = now_us;
-  weft_session_due(s, now_us); // timers are looked at again
+  weft_session_due(s, now_us); // so that timers are looked at again
 }
 
 bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
@@ -263,8 +264,8 @@ bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
     const weft_link *other = &s->links[i];
     if (i == link || other->state != LINK_OPEN || memcmp(other->identity, own->identity, 32) != 0)
       continue;
-    // Both sides must keep the same one: of two directions the one that the smaller key began, else
-    // the newer one, whose initiator may have started again.
+    // Both sides must keep the same one: if they began in different directions, the one begun by
+    // the smaller key, otherwise the newer one, whose initiator may have restarted.
     const bool ours_wins = memcmp(s->options.identity.public_key, own->identity, 32) < 0;
     const bool other_stays = other->initiated != own->initiated && other->initiated == ours_wins;
     const size_t loser = other_stays ? link : i;
@@ -280,7 +281,7 @@ bool weft_sessions_event(weft_sessions *s, weft_session_event *out) {
   for (size_t i = 0; s->events && i < s->options.links_max; i++) {
     weft_link *l = &s->links[i];
     if (l->state == LINK_OPEN && (l->opened_event || l->moved_event)) {
-      const bool opened = l->opened_event; // where it is now is part of that
+      const bool opened = l->opened_event; // which includes where it is now
       l->opened_event = l->moved_event = false;
       *out = (weft_session_event){.kind = opened ? WEFT_SESSION_OPENED : WEFT_SESSION_MOVED,
                                   .link = i};
@@ -327,7 +328,7 @@ static void tick_opening(weft_sessions *s, size_t link, int64_t now_us) {
     if (l->state == LINK_OPENING)
       weft_session_lose(s, link, other ? WEFT_SESSION_OTHER_IDENTITY : WEFT_SESSION_NO_ANSWER);
     else
-      l->rekey_us = now_us + WEFT_HANDSHAKE_US; // the old keys hold for a while yet
+      l->rekey_us = now_us + WEFT_HANDSHAKE_US; // the old keys still work for a while
   } else if (now_us >= o->next_us) {
     weft_session_repeat(s, link, now_us);
   }
@@ -396,8 +397,8 @@ int64_t weft_sessions_deadline(const weft_sessions *s) {
 
 // --- Datagrams
 
-// Whether there is another session with who is at the other end of the link, or one that he may
-// have, as our CONFIRM is on its way.
+// Whether there is another session with the identity at the other end of the link, or may be one at
+// that end, as our CONFIRM is on its way.
 static bool has_other(const weft_sessions *s, const weft_link *l) {
   const uint8_t *identity = l->state == LINK_OPENING ? l->opening.identity : l->identity;
   for (size_t i = 0; i < s->options.links_max; i++) {
@@ -410,7 +411,7 @@ static bool has_other(const weft_sessions *s, const weft_link *l) {
   return false;
 }
 
-// Why the other side closed. An opening may have given way to a session that there is already.
+// Why the other side closed. It may have ended an opening in favour of another session.
 static weft_session_reason closed_why(const weft_sessions *s, const weft_link *l,
                                       const uint8_t *plain, size_t bytes) {
   const bool displaced = bytes == 1 && plain[0] == WEFT_CLOSE_DISPLACED;
@@ -432,7 +433,7 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   const size_t slot = (size_t)(keys - s->keys), link = keys->link;
   const bool newest = weft_get64(datagram + 4) >= keys->top;
   if (link == NONE && type != WEFT_SESSION_CLOSE)
-    return WEFT_E_FOREIGN; // the other side has not proved who it is
+    return WEFT_E_FOREIGN; // the other side has not proved its identity
   WEFT_TRY(weft_session_unseal(keys, datagram, bytes));
   if (link == NONE) { // it gave up
     for (size_t i = 0; i < WEFT_HALF_OPEN; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled kernels in a folder: what was kept comes back, and whatever else lies there is as if it
-// did not.
+// Compiled kernels kept in a folder: what was saved is loaded again, and any other file in the
+// folder is ignored.
 #define _DEFAULT_SOURCE // mkdtemp
 #include "lib/code_folder.h"
 
@@ -32,7 +32,7 @@ static void shelf_open(shelf *s) {
   s->store = weft_code_folder_store(s->folder);
 }
 
-// How many files there are; `name` gets the last one's.
+// Counts the files; `name` gets the name of the last one.
 static size_t files_in(const shelf *s, char name[600]) {
   size_t count = 0;
   DIR *folder = opendir(s->path);
@@ -59,7 +59,7 @@ static void save(const shelf *s) {
   s->store.save(s->store.user, machine, source, code, sizeof code);
 }
 
-// Whether that is there, whole; nothing else may come.
+// Whether the store returns the saved code, whole; fails if it returns anything else.
 static bool is_there(shelf *s, const char *for_machine, const char *for_source) {
   void *found = &found;
   size_t bytes = 7;
@@ -82,9 +82,9 @@ START_TEST(what_was_kept_comes_back) {
   save(&s);
   ck_assert(is_there(&s, machine, source));
   ck_assert(!is_there(&s, "sm_100", source) && !is_there(&s, machine, "another"));
-  ck_assert(!is_there(&s, "sm_90kernel", "")); // where one name ends is part of it
+  ck_assert(!is_there(&s, "sm_90kernel", "")); // the boundary between the two names counts
   save(&s);
-  ck_assert_uint_eq(files_in(&s, name), 1); // and no temporary one
+  ck_assert_uint_eq(files_in(&s, name), 1); // no temporary file is left
   shelf_close(&s);
 }
 END_TEST
@@ -122,7 +122,7 @@ START_TEST(damaged_files_count_as_missing) {
   }
   write_file(name, whole, bytes + 1);
   ck_assert(!is_there(&s, machine, source));
-  save(&s); // which mends it
+  save(&s); // replaces the damaged file
   ck_assert(is_there(&s, machine, source));
   shelf_close(&s);
 }
@@ -141,7 +141,7 @@ START_TEST(folders_that_keep_nothing) {
   ck_assert_uint_eq(files_in(&s, name), 1);
   ck_assert_int_eq(rmdir(name), 0);
   snprintf(away, sizeof away, "%s-away", s.path);
-  ck_assert_int_eq(rename(s.path, away), 0); // no folder
+  ck_assert_int_eq(rename(s.path, away), 0); // the folder does not exist
   save(&s);
   ck_assert(!is_there(&s, machine, source));
   ck_assert_int_eq(rename(away, s.path), 0);
@@ -162,7 +162,8 @@ START_TEST(a_failed_allocation_is_a_status) {
     weft_status status = weft_code_folder_new(&folder, s.path, &memory.allocator);
     if (status == WEFT_OK) {
       const weft_code_store store = weft_code_folder_store(folder);
-      store.save(store.user, machine, source, code, sizeof code); // a failure is a compile, no more
+      // a failed save only costs a compilation
+      store.save(store.user, machine, source, code, sizeof code);
       status = store.load(store.user, &memory.allocator, machine, source, &found, &bytes);
     }
     const bool failed = test_allocator_failed(&memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encode and decode end to end: every byte comes back, for every row of this machine and many
+// Encodes and decodes end to end: every byte comes back, for every row of this machine and many
 // shapes. Recoding is in recode_test.c.
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static void round_trip(weft_ctx *ctx, const shape *s, const weft_encoder_options
   fixture_source_free(&source);
 }
 
-// More than this many dependent packets in one segment: less than once in 256^8 dense segments.
+// The probability of more than this many dependent packets in one segment is below 256^-8 for dense
+// coefficients.
 enum { DENSE_SLACK = 8 };
 
 START_TEST(every_row_round_trip) {
@@ -77,7 +78,7 @@ START_TEST(largest_segments) {
 }
 END_TEST
 
-// A very sparse code on one block passes over seeds that stand for nothing.
+// Of a very sparse code on few blocks, seeds that give only zero coefficients are skipped.
 START_TEST(sparse_packets_are_never_zero) {
   fixture_start(41);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -96,7 +97,7 @@ START_TEST(sparse_packets_are_never_zero) {
       EXPECT(!seeded || i == 0 || packet.seed > last_seed);
       last_seed = packet.seed;
     }
-    EXPECT(!seeded || last_seed > 400); // some 98 % of the seeds stand for zeros
+    EXPECT(!seeded || last_seed > 400); // about 98 % of the seeds give only zeros
     fixture_source_free(&source);
   }
   weft_ctx_free(ctx);
@@ -131,7 +132,7 @@ END_TEST
 
 // --- encoder batches ---
 
-// Y(m, k) = C(m, n) X(n, k) by the definition of the field, one packet at a time.
+// Checks Y(m, k) = C(m, n) X(n, k) by the definition of the field, one packet at a time.
 static void check_payload(const fixture_source *source, const uint8_t *coefficients,
                           const uint8_t *payload) {
   const size_t n = source->id.blocks, k = source->id.block_bytes;
@@ -189,7 +190,7 @@ START_TEST(batches_are_the_product) {
       const weft_encoder_options options = {.seeded = seeded != 0, .systematic = systematic != 0};
       fixture_source source = fixture_source_new(ctx, 13, 70, 13 * 70 - 69, &options);
       check_batch(&source, 1, false, true);
-      check_batch(&source, 9, true, true); // 10 of 13 systematic ones
+      check_batch(&source, 9, true, true); // the first 10 of 13 systematic packets
       check_batch(&source, 11, false, seeded == 0);
       check_batch(&source, 30, true, seeded == 0);
       fixture_source_free(&source);
@@ -198,7 +199,8 @@ START_TEST(batches_are_the_product) {
 }
 END_TEST
 
-// Products of a few of the blocks, and of all where that is quicker for many packets.
+// Sparse batches are correct, whether each product reads only the blocks it needs or all of them
+// because that is faster for many packets.
 START_TEST(sparse_batches_are_the_product) {
   static const uint16_t densities[] = {1500, 16384, 16385, UINT16_MAX};
   fixture_start(52);
@@ -239,8 +241,8 @@ START_TEST(caller_owned_coefficients) {
 }
 END_TEST
 
-// Borrowed data is used in place, for every true length: whole blocks, a part of one, blocks that
-// are all padding.
+// Borrowed data is used in place for every true length: with whole blocks only, with a partial
+// block, and with blocks that are all padding.
 START_TEST(borrowed_segments) {
   fixture_start(52);
   weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), 1);
@@ -320,7 +322,7 @@ static void batch_decode(weft_ctx *ctx, size_t jobs_count, weft_queue *queue) {
                               .payload_stride = k};
     EXPECT_OK(weft_encoder_batch(sources[j].encoder, &batch, NULL));
     free(packets);
-    if (j % 5 == 4 && n > 1) // two rows alike
+    if (j % 5 == 4 && n > 1) // two equal rows
       memcpy(coefficients + (n - 1) * (n + 3), coefficients, n);
     jobs[j] = (weft_decode_job){.blocks = n,
                                 .block_bytes = k,
@@ -336,7 +338,7 @@ static void batch_decode(weft_ctx *ctx, size_t jobs_count, weft_queue *queue) {
     EXPECT_OK(weft_queue_wait(queue));
   for (size_t j = 0; j < jobs_count; j++) {
     const size_t n = jobs[j].blocks, k = jobs[j].block_bytes;
-    // Is the matrix what it says? The progressive decoder is asked.
+    // The progressive decoder decides whether the matrix is regular.
     weft_decoder *decoder = fixture_decoder(ctx, &sources[j].id);
     for (size_t i = 0; i < n; i++)
       weft_decoder_add(decoder, &(weft_packet){.id = sources[j].id,

@@ -73,13 +73,13 @@ START_TEST(options_out_of_range) {
   EXPECT(ctx == NULL);
   weft_allocator allocator = {.alloc = no_memory};
   options = (weft_ctx_options){.allocator = &allocator};
-  EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT); // nothing frees
+  EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT); // no free function
   allocator = (weft_allocator){0};
   EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT);
 }
 END_TEST
 
-// Neither read as host memory nor answered with WEFT_OK.
+// Memory of an unknown kind is refused: it is neither treated as host memory nor accepted.
 START_TEST(memory_of_no_known_kind) {
   fixture_start(404);
   const weft_mem none = (weft_mem)(WEFT_MEM_DEVICE + 1);
@@ -125,7 +125,7 @@ START_TEST(memory_of_no_known_kind) {
       {WEFT_E_ARGUMENT, {.coefficients_mem = none}},
       {WEFT_E_UNSUPPORTED, {.mem = WEFT_MEM_DEVICE}},
       {WEFT_E_UNSUPPORTED, {.coefficients_mem = WEFT_MEM_DEVICE}},
-      {WEFT_E_ARGUMENT, {.count = 2, .payload_rows = rows}}, // of which one is NULL
+      {WEFT_E_ARGUMENT, {.count = 2, .payload_rows = rows}}, // one of the rows is NULL
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     weft_batch batch = good;
@@ -196,7 +196,7 @@ START_TEST(memory_and_queues_of_a_host_context) {
 }
 END_TEST
 
-// What failed to be made can be freed like what never was.
+// Constructors that fail set their output to NULL, which can be freed.
 START_TEST(what_fails_is_null) {
   fixture_start(405);
   const weft_ctx_options no_split = {.split = (weft_split)(WEFT_SPLIT_ROWS + 1)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progressive decoder step by step: what it refuses, what it knows when, where its bytes lie,
-// and that putting payloads off changes nothing that a caller can see.
+// The progressive decoder step by step: what it refuses, when blocks become known, where its bytes
+// are stored, and that deferring payloads changes nothing that a caller can see.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +18,13 @@ typedef struct refusal {
   size_t bytes;
 } refusal;
 
-// A decoder that holds `rank` packets of 12 blocks; `datagram` is one more, which would be taken
-// unless all 12 are there.
+// Returns a decoder that holds `rank` packets of 12 blocks; `datagram` contains one more packet,
+// which is innovative unless the decoder is complete.
 static refusal refusal_new(size_t rank, const weft_encoder_options *options) {
   refusal r = {.ctx = fixture_ctx(NULL, 1)};
   r.source = fixture_source_new(r.ctx, 12, 21, 250, options);
   r.decoder = fixture_decoder(r.ctx, &r.source.id);
-  // Chance makes one in some hundred packets dependent; another decoder tells which.
+  // About one packet in some hundred is dependent by chance; another decoder detects those.
   weft_decoder *const other = fixture_decoder(r.ctx, &r.source.id);
   for (;;) {
     EXPECT_OK(weft_encoder_next(r.source.encoder, r.datagram, sizeof r.datagram, &r.bytes));
@@ -65,7 +65,8 @@ START_TEST(damaged_headers_are_refused) {
     const size_t byte = bit / 8;
     r.datagram[byte] ^= (uint8_t)(1u << bit % 8);
     weft_status wanted = byte == 0 ? WEFT_E_VERSION : byte < 8 ? WEFT_E_MALFORMED : WEFT_E_FOREIGN;
-    // The length says nothing about n unless a vector travels: then another n is well-formed.
+    // The length depends on n only if the packet carries its vector; otherwise another n is
+    // well-formed.
     const size_t n = (size_t)r.datagram[2] << 8 | r.datagram[3];
     const size_t index = options[_i].systematic ? 5 : 0;
     if ((byte == 2 || byte == 3) && (options[_i].seeded || options[_i].systematic) &&
@@ -95,7 +96,7 @@ START_TEST(duplicate_and_dependent_are_dropped) {
     refusal r = refusal_new(rank - 1, NULL);
     EXPECT_OK(weft_decoder_add_datagram(r.decoder, r.datagram, r.bytes));
     refuse(&r, r.datagram, r.bytes, WEFT_DEPENDENT);
-    for (int i = 0; i < 20; i++) { // what it recodes lies in its own span
+    for (int i = 0; i < 20; i++) { // its own recoded packets are in its span
       uint8_t own[256];
       size_t bytes;
       EXPECT_OK(weft_decoder_recode(r.decoder, own, sizeof own, &bytes));
@@ -108,7 +109,8 @@ START_TEST(duplicate_and_dependent_are_dropped) {
 }
 END_TEST
 
-// What the coefficients alone decide: the payload lies in a page that nobody may read.
+// A packet that is refused because of its coefficients has its payload left unread: it is in an
+// unreadable page.
 START_TEST(payloads_of_dropped_packets_are_not_touched) {
   fixture_start(105);
   test_guard none = test_guard_new(0);
@@ -170,7 +172,7 @@ START_TEST(packets_with_bad_fields) {
 }
 END_TEST
 
-// --- what is known when ---
+// --- when blocks become known ---
 
 START_TEST(systematic_blocks_are_released_at_once) {
   fixture_start(110);
@@ -203,7 +205,7 @@ START_TEST(systematic_blocks_are_released_at_once) {
 }
 END_TEST
 
-// Whether block i follows from the vectors received: a check by itself, on a second elimination.
+// Whether block i follows from the vectors received, checked independently by a second elimination.
 static bool follows(const uint8_t *vectors, size_t count, const weft_segment_id *id, size_t i,
                     weft_ctx *ctx) {
   weft_segment_id small = *id;
@@ -222,9 +224,9 @@ static bool follows(const uint8_t *vectors, size_t count, const weft_segment_id 
   return result;
 }
 
-// Vectors of random support, so that blocks become known here and there, long before full rank.
-// Blocks are asked for at random moments; what was released once must never change. Mostly
-// nothing is asked for that brings elimination up to date, so that several packets wait for it.
+// Coefficient vectors of random support make blocks known one by one, long before full rank. Blocks
+// are requested at random moments, and a block that was released once must never change. Most steps
+// call nothing that brings elimination up to date, so that several packets are pending.
 START_TEST(release_while_coded_packets_arrive) {
   fixture_start(111 + (uint64_t)_i);
   weft_ctx *ctx =
@@ -275,7 +277,7 @@ START_TEST(release_while_coded_packets_arrive) {
         released[i] = block;
       }
     }
-    // Reducing payloads is invisible but in the storage.
+    // Reducing payloads changes nothing but the storage.
     EXPECT(!looks || fixture_state(decoder) == reduced_before);
     for (size_t i = 0; i < n; i++)
       if (released[i])
@@ -297,7 +299,7 @@ START_TEST(release_while_coded_packets_arrive) {
 }
 END_TEST
 
-// The same packets to an eager and a deferring decoder: alike after each of them, to the byte.
+// An eager and a deferring decoder that get the same packets agree after each of them, to the byte.
 START_TEST(eager_equals_deferred) {
   fixture_start(140 + (uint64_t)_i);
   weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), 2);
@@ -324,14 +326,14 @@ START_TEST(eager_equals_deferred) {
 }
 END_TEST
 
-// Of a complete decoder all blocks are in the caller's storage once one was asked for, also one
-// that came as it is.
+// Once a block of a complete decoder has been requested, all blocks are in the caller's storage,
+// including those received as systematic packets.
 START_TEST(one_block_of_all_brings_the_others) {
   fixture_start(161);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
   const weft_encoder_options options = {.systematic = true};
   const size_t n = 8, k = 33;
-  for (size_t kept = 0; kept < n; kept++) { // the source block that was not lost
+  for (size_t kept = 0; kept < n; kept++) { // the only source block that is not lost
     fixture_source source = fixture_source_new(ctx, n, k, n * k, &options);
     uint8_t *storage = fixture_malloc(n * k), datagram[128];
     weft_decoder *decoder;
@@ -398,7 +400,7 @@ START_TEST(recoding_needs_rank_and_room) {
 }
 END_TEST
 
-// One key, one sequence of packets; another key, another.
+// The same key gives the same sequence of packets, another key a different one.
 START_TEST(fixed_randomness_repeats) {
   fixture_start(171);
   refusal r = refusal_new(9, NULL);

@@ -39,8 +39,8 @@ static weft_backend_info row_info(int index) {
   return (weft_backend_info){.name = NULL};
 }
 
-// Asked in a process of its own: main calls this, and a device that main had opened would be lost
-// to the processes that Check forks for the tests.
+// Counts the rows in a child process: main calls this, and a device that main had opened would be
+// unusable in the processes that Check forks for the tests.
 int fixture_row_count(void) {
   const pid_t asked = fork();
   if (asked == 0) {
@@ -51,7 +51,7 @@ int fixture_row_count(void) {
   }
   int status = 0;
   const bool answered = asked > 0 && waitpid(asked, &status, 0) == asked && WIFEXITED(status);
-  return answered ? WEXITSTATUS(status) : 1; // the first test then fails by itself
+  return answered ? WEXITSTATUS(status) : 1; // on failure, the first test reports it
 }
 
 const char *fixture_row_name(int index) { return row_info(index).name; }
@@ -78,7 +78,7 @@ fixture_source fixture_source_new(weft_ctx *ctx, size_t blocks, size_t block_byt
   source.data = fixture_malloc(capacity);
   fixture_fill(source.data, bytes);
   memset(source.data + bytes, 0, capacity - bytes);
-  // From a buffer of exactly the true length, so that sanitizers see a read past it.
+  // From a buffer of exactly the true length, so that sanitizers catch a read past the end.
   uint8_t *exact = fixture_malloc(bytes);
   memcpy(exact, source.data, bytes);
   const weft_segment_options segment = {.id = source.id, .data = exact, .bytes = bytes};

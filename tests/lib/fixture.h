@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the suites of lib/ share: the rows of this machine, reproducible data, and a check that says
-// on which row and with which seed it failed.
+// What the suites of lib/ share: the rows of this machine, reproducible data, and checks that
+// report the row and the seed when they fail.
 #ifndef WEFT_TESTS_LIB_FIXTURE_H
 #define WEFT_TESTS_LIB_FIXTURE_H
 
@@ -10,16 +10,17 @@
 
 #include "weft/weft.h"
 
-// The random numbers of the test at hand: fixture_start begins with the run's seed, `salt` keeps
-// tests apart.
+// The random numbers of the current test: fixture_start begins with the run's seed, and `salt`
+// makes tests differ.
 extern uint64_t fixture_seed;
-extern const char *fixture_row; // of the last context made here
+extern const char *fixture_row; // of the last context created here
 void fixture_start(uint64_t salt);
 uint64_t fixture_next(void);
 size_t fixture_below(size_t bound);
 void fixture_fill(uint8_t *out, size_t bytes);
 
-// Check hears of failures only: a message for each of a million checks would take minutes.
+// Checks report to Check only if they fail: a message for each of a million checks would take
+// minutes.
 #define EXPECT(condition)                                                                          \
   do {                                                                                             \
     if (!(condition))                                                                              \
@@ -36,7 +37,7 @@ void fixture_fill(uint8_t *out, size_t bytes);
   } while (0)
 #define EXPECT_OK(expression) EXPECT_STATUS(expression, WEFT_OK)
 
-// Rows that this machine can run, best first.
+// The rows that this machine can run, best first.
 int fixture_row_count(void);
 const char *fixture_row_name(int index);
 
@@ -44,10 +45,10 @@ weft_ctx *fixture_ctx(const char *row, size_t threads);
 weft_segment_id fixture_id(size_t blocks, size_t block_bytes);
 void *fixture_malloc(size_t bytes); // never NULL
 
-// A segment of random data, its true length `bytes`, and an encoder on it.
+// A segment of random data with a true length of `bytes`, and an encoder on it.
 typedef struct fixture_source {
   weft_segment_id id;
-  uint8_t *data; // (n * k), zeros behind the true length
+  uint8_t *data; // (n * k), zeros after the true length
   weft_segment *segment;
   weft_encoder *encoder;
 } fixture_source;
@@ -57,13 +58,13 @@ fixture_source fixture_source_new(weft_ctx *ctx, size_t blocks, size_t block_byt
 void fixture_source_free(fixture_source *source);
 
 weft_decoder *fixture_decoder(weft_ctx *ctx, const weft_segment_id *id);
-// Feeds datagrams of the encoder until the decoder is complete; returns how many it took.
+// Feeds datagrams of the encoder to the decoder until that is complete; returns how many it took.
 size_t fixture_feed(weft_encoder *encoder, weft_decoder *decoder);
-// Every byte of a complete decoder against the source.
+// Compares every byte of a complete decoder with the source.
 void fixture_check_decoded(const fixture_source *source, weft_decoder *decoder);
 
-// A number that changes with anything that a caller can learn from the decoder: rank, known blocks,
-// and what it recodes (which is made of its whole matrix and all payloads).
+// Returns a hash of everything that a caller can learn from the decoder: rank, known blocks, and
+// recoded packets, which depend on its whole matrix and all payloads.
 uint64_t fixture_state(weft_decoder *decoder);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on many decoders in host memory: the bytes are those of one thread, whoever works on which
-// decoder; a call that fails has said so of what it did not do.
+// Calls on many decoders in host memory: the result has the same bytes as with one thread,
+// whichever thread works on which decoder; a call that fails reports which items it did not do.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,14 +16,14 @@ enum { DECODERS = 16, ITEMS = 40, N_MAX = 64, K_MAX = 1400, M_MAX = 64 };
 
 static const uint8_t first_key[32] = {5};
 
-// Decoders of several shapes and ranks, with keys of their own.
+// Decoders of several shapes and ranks, each with its own key.
 typedef struct scene {
   weft_ctx *ctx;
   size_t count;
   weft_decoder *decoders[DECODERS];
 } scene;
 
-// The same in every scene: packets come from one key.
+// Fills a decoder up to `rank`. The same in every scene: packets come from one key.
 static void fill(weft_decoder *decoder, weft_ctx *ctx, const weft_segment_id *id, size_t rank) {
   const size_t capacity = (size_t)id->blocks * id->block_bytes;
   uint8_t *data = fixture_malloc(capacity), datagram[WEFT_PACKET_ROOM_BYTES(N_MAX, K_MAX)];
@@ -56,7 +56,8 @@ static scene scene_new(const weft_allocator *allocator, size_t threads, size_t c
     const weft_segment_id id = fixture_id(n - less, k - less);
     uint8_t key[32] = {7, (uint8_t)i};
     s.decoders[i] = fixture_decoder(s.ctx, &id);
-    fill(s.decoders[i], plain, &id, less == 1 ? id.blocks / 2 : id.blocks); // or some of it
+    // one in five is incomplete
+    fill(s.decoders[i], plain, &id, less == 1 ? id.blocks / 2 : id.blocks);
     EXPECT_OK(weft_decoder_fix_random(s.decoders[i], key));
   }
   weft_ctx_free(plain);
@@ -69,9 +70,9 @@ static void scene_free(scene *s) {
   weft_ctx_free(s->ctx);
 }
 
-// --- what one thread gives ---
+// --- the same as with one thread ---
 
-// What a call is asked for: items[i] is for decoder which[i].
+// The items of a call: item i is for decoder which[i].
 typedef struct asked {
   size_t count, which[ITEMS], m[ITEMS], first[ITEMS], blocks[ITEMS];
 } asked;
@@ -127,7 +128,8 @@ static results *results_new(void) {
   return r;
 }
 
-// Next to nothing to do; much, which no product is large enough for to be shared; large products.
+// Several threads give the same bytes as one: with very little to do, with much work but no product
+// large enough to be shared, and with large products.
 START_TEST(as_with_one_thread) {
   static const size_t n_most[] = {10, N_MAX, N_MAX}, k_most[] = {50, 100, K_MAX};
   fixture_start(180 + (uint64_t)_i);
@@ -151,11 +153,12 @@ START_TEST(as_with_one_thread) {
 }
 END_TEST
 
-// --- whose threads they are ---
+// --- which threads work ---
 
 enum { WAIT_S = 30, LARGE = 4096 };
 
-// An allocator at which the first thread that wants much memory waits for another that does.
+// An allocator in which the first thread that wants a large block waits for another thread to want
+// one.
 typedef struct meeting {
   weft_allocator allocator;
   pthread_mutex_t lock;
@@ -174,7 +177,7 @@ static void meet(meeting *m) {
     m->first = pthread_self();
     while (!m->both && pthread_cond_timedwait(&m->met, &m->lock, &until) == 0) {
     }
-    m->armed = false; // it waits once
+    m->armed = false; // wait only once
   } else if (m->armed && !pthread_equal(m->first, pthread_self())) {
     m->both = true;
     pthread_cond_broadcast(&m->met);
@@ -198,7 +201,8 @@ static void arm(meeting *m) {
   m->came = m->both = false;
 }
 
-// Items that no kernel shares among threads, each on memory of its own: two threads are at it.
+// Of items that no kernel would share among threads, two threads work on different decoders at
+// once, each on its own memory.
 START_TEST(threads_take_decoders_of_their_own) {
   enum { N = 64, K = 64 };
   fixture_start(189);
@@ -225,8 +229,8 @@ END_TEST
 
 // --- without memory ---
 
-// Each allocation of the two calls fails once: the status says so, and what was read is there.
-// Called again, they do what they were asked for.
+// Each allocation of the two calls fails once: the statuses report it, and blocks that were read
+// are correct. Called again, they succeed.
 START_TEST(a_call_that_fails_says_of_what) {
   enum { N = 40, K = 1000 };
   fixture_start(190);
@@ -267,7 +271,7 @@ START_TEST(a_call_that_fails_says_of_what) {
     scene_free(&s);
     EXPECT(test_allocator_live(&memory) == 0);
   }
-  EXPECT(nth > DECODERS); // or the loop has not seen what it should
+  EXPECT(nth > DECODERS); // or the loop has not covered enough
   scene_free(&one);
   free(wanted);
   free(got);

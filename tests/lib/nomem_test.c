@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of lib/ fails once: the call says so, leaks nothing, and what it was called on
-// still works. And a decoder never holds more than it promised.
+// Every allocation of lib/ fails once: the call reports it, leaks nothing, and its handles still
+// work. And a decoder never uses more memory than it promised.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ enum { N = 9, K = 70 };
 static test_allocator memory;
 static bool failing;
 
-// Fails the first time an allocation fails; to be called again then, with success.
+// Checks a status. The injected failure is only noted: the caller then repeats the call, which must
+// succeed.
 static void expect(weft_status status, weft_status wanted) {
   if (status == WEFT_E_NOMEM)
     failing = true;
@@ -21,7 +22,8 @@ static void expect(weft_status status, weft_status wanted) {
     EXPECT_STATUS(status, wanted);
 }
 
-// Calls again what the failing allocation stopped. There is only one, so this time it must work.
+// Repeats a call that the failing allocation stopped. Only one allocation fails, so this time it
+// must work.
 #define RETRY(expression, wanted)                                                                  \
   do {                                                                                             \
     weft_status status_ = (expression);                                                            \
@@ -34,7 +36,7 @@ static void expect(weft_status status, weft_status wanted) {
 
 static uint8_t data[N * K - 5], out[4 * N * K], coefficients[2 * N * N];
 
-// Payloads are what their vectors say of the segment.
+// Checks that payloads are the products of their vectors and the segment.
 static void check_products(weft_encoder *encoder, const uint8_t *vectors, const uint8_t *payloads,
                            size_t count) {
   uint8_t expected[N * K];
@@ -53,7 +55,7 @@ static void encode(weft_ctx *ctx, const weft_segment *segment, weft_decoder *dec
   const weft_batch batch = {
       .count = N + 1, .packets = packets, .payload = out, .payload_stride = K};
   RETRY(weft_encoder_batch(seeded, &batch, NULL), WEFT_OK);
-  EXPECT(packets[0].seed == 0 && packets[N].seed == N); // the failed call used up none
+  EXPECT(packets[0].seed == 0 && packets[N].seed == N); // the failed call used no seed
   RETRY(weft_encoder_next(encoder, datagram, sizeof datagram, &bytes), WEFT_OK);
   for (size_t i = 0; i < N / 2; i++) {
     const weft_status status = weft_decoder_add(decoder, &packets[i]);
@@ -122,8 +124,8 @@ static void decode_batch(weft_ctx *ctx, const weft_segment *segment) {
   weft_encoder_free(encoder);
 }
 
-// Calls on several handles at once. What a call that fails was to make is not there, and decoders
-// that it was to change have not.
+// Calls on several handles at once. A failed call has created nothing, and the decoders that it was
+// to change are unchanged.
 static void many(weft_ctx *ctx, const weft_segment_options *source) {
   const weft_segment_options sources[2] = {*source, *source};
   weft_segment *segments[2];
@@ -146,9 +148,9 @@ static void many(weft_ctx *ctx, const weft_segment_options *source) {
         .count = N, .packets = packets[i], .payload = out + i * N * K, .payload_stride = K};
   }
   RETRY(weft_encoder_batches(encoders, batches, 2, NULL), WEFT_OK);
-  for (size_t i = 0; i < 2 * N; i++) // a failed call has used up no block
+  for (size_t i = 0; i < 2 * N; i++) // a failed call has used no block
     EXPECT(packets[i % 2][i / 2].index == i / 2);
-  static uint8_t triangle[N * N]; // packets of which each is innovative, and none is a block
+  static uint8_t triangle[N * N]; // innovative packets, none of which is a plain block
   for (size_t i = 0; i < N * N; i++)
     triangle[i] = i % N >= i / N ? (uint8_t)(1 + i) : i % N == 0;
   for (size_t i = 0; i < 2; i++)
@@ -172,7 +174,7 @@ static void many(weft_ctx *ctx, const weft_segment_options *source) {
     EXPECT_OK(arrivals[i].status);
   RETRY(weft_encoder_batches(encoders, batches, 2, NULL), WEFT_OK);
   for (size_t i = 0; i < 2; i++) {
-    EXPECT(packets[i][0].seed == 0 && packets[i][N - 1].seed == N - 1); // nor a seed
+    EXPECT(packets[i][0].seed == 0 && packets[i][N - 1].seed == N - 1); // nor used a seed
     batches[i].coefficients = coefficients + i * N * N;
     batches[i].coefficients_stride = N;
   }
@@ -200,7 +202,7 @@ static void many(weft_ctx *ctx, const weft_segment_options *source) {
   }
 }
 
-// The whole library once, on one row.
+// Runs the whole library once, on one row.
 static void everything(const char *row, bool borrow, bool eager) {
   weft_ctx *ctx;
   weft_segment *segment;
@@ -242,10 +244,10 @@ START_TEST(every_allocation_fails_once) {
       EXPECT(test_allocator_live(&memory) == 0);
       if (!test_allocator_failed(&memory))
         break;
-      // An eager decoder's scratch is the one thing that may fail unheard: it is deferred then.
+      // Only an eager decoder's scratch may fail without a status: the decoder is then deferred.
       EXPECT(failing || (variant & 2) != 0);
     }
-    EXPECT(n > 15); // or the loop has not seen what it should
+    EXPECT(n > 15); // or the loop has not covered enough
   }
 }
 END_TEST
@@ -261,7 +263,7 @@ enum { METER_HEADER = 4096 };
 
 static void *meter_alloc(void *user, size_t bytes, size_t align) {
   meter *m = user;
-  (void)align; // the header keeps every alignment up to its own size
+  (void)align; // the header preserves every alignment up to its own size
   uint8_t *block =
       aligned_alloc(METER_HEADER, (bytes + 2 * METER_HEADER - 1) / METER_HEADER * METER_HEADER);
   if (!block)
@@ -281,8 +283,9 @@ static void meter_free(void *user, void *block) {
   free(begin);
 }
 
-// Dense packets, a block, and a sum of that with another: the other is known, and asking for it has
-// all payloads multiplied. So when the rest comes, slots are clean whose rows are not done yet.
+// Adds n / 8 dense packets, a block, and the sum of that block and another, and reads the other,
+// which multiplies all payloads. When the remaining packets arrive, the decoder then has clean
+// payload slots whose rows are not fully reduced.
 static void ask_on_the_way(const fixture_source *source, weft_decoder *decoder) {
   const size_t n = source->id.blocks, k = source->id.block_bytes, dense = n / 8;
   uint8_t *vector = fixture_malloc(n), *payload = fixture_malloc(k);
@@ -302,8 +305,9 @@ static void ask_on_the_way(const fixture_source *source, weft_decoder *decoder) 
   free(vector);
 }
 
-// All at full rank, or a block on the way. With 1024 blocks of 2560 bytes on nine threads hardly
-// more is promised than panels and matrices take.
+// Decoders stay within their promised memory, whether blocks are read at full rank or one on the
+// way. With 1024 blocks of 2560 bytes on nine threads, panels and matrices take almost all of what
+// is promised.
 START_TEST(decoders_keep_their_promise) {
   fixture_start(301);
   static const struct {
@@ -338,7 +342,7 @@ START_TEST(decoders_keep_their_promise) {
         ck_abort_msg("%zu blocks of %zu bytes, %zu threads%s: %zu bytes, %zu promised", n, k,
                      cases[i].threads, on_the_way ? ", a block on the way" : "", m.most - before,
                      promised);
-      // And the promise is not a vague one.
+      // The promise is not much too high either.
       EXPECT(promised <= n * k + 2 * n * n + 16 * n + (2u << 20) + 8192);
       weft_decoder_free(decoder);
     }
@@ -350,8 +354,8 @@ START_TEST(decoders_keep_their_promise) {
 }
 END_TEST
 
-// Sizes at which panels take all of what is promised for them: 16 coded packets beside 16 source
-// blocks, on more threads than have room in it.
+// The same with sizes at which panels take all of the memory promised for them: 16 coded packets
+// and 16 source blocks, on more threads than that memory suffices for.
 START_TEST(decoders_keep_their_promise_where_panels_are_large) {
   enum { BLOCKS = 32, BLOCK_BYTES = 128 << 10, THREADS = 8 };
   fixture_start(302);

@@ -15,7 +15,7 @@ enum { SMALL = 16, LARGE = 128, EXTRA = 8, TRIALS = 20000 };
 
 typedef void draw_function(void *source, uint8_t *vector, size_t n);
 
-// How many of `count` vectors drawn are independent.
+// Counts the independent vectors among `count` drawn ones.
 static size_t rank_of(weft_ctx *ctx, size_t n, size_t count, draw_function *draw, void *source) {
   const weft_segment_id id = fixture_id(n, 1);
   weft_decoder *decoder = fixture_decoder(ctx, &id);
@@ -40,8 +40,8 @@ static double closed_form(void) {
   return regular;
 }
 
-// The check that a source of coefficients must pass. Bounds: six standard deviations of the number
-// of singular matrices (binomial), and chances below 1e-9 for the rest.
+// Whether a source of coefficients passes the check. Bounds: six standard deviations of the number
+// of singular matrices (binomial), and probabilities below 1e-9 for the rest.
 static bool source_is_sound(weft_ctx *ctx, draw_function *draw, void *source) {
   size_t singular = 0, defect_two = 0;
   for (size_t i = 0; i < TRIALS; i++) {
@@ -75,7 +75,7 @@ END_TEST
 // --- weft's own coefficients ---
 
 static void draw_encoder(void *source, uint8_t *vector, size_t n) {
-  weft_encoder *const *encoders = source; // for SMALL and for LARGE
+  weft_encoder *const *encoders = source; // one for SMALL and one for LARGE
   weft_packet packet;
   uint8_t payload;
   const weft_batch batch = {
@@ -101,7 +101,7 @@ START_TEST(dense_coefficients_are_sound) {
 }
 END_TEST
 
-// A full decoder's mixtures are uniform over what they mix.
+// Draws packets recoded by a complete decoder, whose coefficients are uniform.
 static void draw_recoder(void *source, uint8_t *vector, size_t n) {
   weft_decoder *const *decoders = source;
   uint8_t payload;
@@ -148,7 +148,7 @@ START_TEST(xorshift64_is_caught) {
 }
 END_TEST
 
-// Seven of eight coefficients are zero.
+// Draws vectors with seven of eight coefficients zero.
 static void draw_biased(void *source, uint8_t *vector, size_t n) {
   (void)source;
   fixture_fill(vector, n);

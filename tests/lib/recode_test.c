@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recoding: chains of relays decode, and what a recoder sends is what its coefficients say of the
-// source, for every row of this machine, any shape, and outputs at guard pages.
+// Recoding: chains of relays decode, and what a recoder sends matches its coefficients, for every
+// row of this machine, any shape, and outputs that end at guard pages.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,9 @@ enum { HOPS = 8 };
 
 // --- the recoder's packets ---
 
-// payload (k) = coefficients (n) * source (n, k), by the row that is the specification; whole
-// segments of the sizes used here would take the definition of the field too long.
+// Checks payload (k) = coefficients (n) * source (n, k) with the scalar row, which is the
+// specification; the bitwise definition of the field would take too long for segments of these
+// sizes.
 static void check_payload(const fixture_source *source, weft_encoder *specification,
                           const uint8_t *coefficients, const uint8_t *payload) {
   const size_t n = source->id.blocks, k = source->id.block_bytes;
@@ -29,7 +30,8 @@ static void check_payload(const fixture_source *source, weft_encoder *specificat
   free(wanted);
 }
 
-// One packet at a time, each with both outputs ending at a guard page; what precedes them stays.
+// Recodes one packet at a time, with both outputs ending at guard pages; the bytes before them do
+// not change.
 static void check_single(const fixture_source *source, weft_encoder *specification,
                          weft_recoder *recoder) {
   const size_t n = source->id.blocks, k = source->id.block_bytes;
@@ -80,7 +82,7 @@ static void check_batch(const fixture_source *source, weft_encoder *specificatio
   free(coefficients);
 }
 
-// At every fill level on the way, more packets than places among them.
+// Checks every fill level, up to a few more packets than the recoder has places.
 static void check_shape(weft_ctx *ctx, weft_ctx *scalar, size_t n, size_t k, size_t capacity) {
   fixture_source source = fixture_source_new(ctx, n, k, n * k, NULL);
   const weft_segment_options options = {
@@ -115,7 +117,8 @@ static void check_shape(weft_ctx *ctx, weft_ctx *scalar, size_t n, size_t k, siz
   fixture_source_free(&source);
 }
 
-// Around a vector, a line, and the blocks of columns that held payloads lie in.
+// Recoded payloads are correct for block sizes around a vector, a cache line, and the blocks of
+// columns in which held payloads are stored.
 START_TEST(recoded_payloads_are_the_product) {
   static const struct {
     size_t n, k, capacity;
@@ -134,8 +137,8 @@ END_TEST
 
 // --- hops ---
 
-// A chain of relays, alternately decoders and recoders of random capacity; each link loses packets,
-// and each relay sends as soon as it holds anything.
+// Packets pass through a chain of relays, alternately decoders and recoders of random capacity;
+// every link loses packets, and every relay sends as soon as it holds anything.
 START_TEST(eight_recoding_hops) {
   fixture_start(60 + (uint64_t)_i);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -182,11 +185,10 @@ START_TEST(eight_recoding_hops) {
 }
 END_TEST
 
-// A recoder that holds dependent packets still sends nothing that is zero, and a mixed-in multiple
-// of what is held does not cancel it.
 // --- bytes ---
 
-// With their random numbers fixed; the recoder has half of the places.
+// A decoder and a recoder with fixed random numbers; the recoder has half as many places as there
+// are blocks.
 typedef struct mixers {
   weft_decoder *decoder;
   weft_recoder *recoder;
@@ -201,9 +203,9 @@ static mixers mixers_new(weft_ctx *ctx, const weft_segment_id *id) {
   return r;
 }
 
-// What both make, alone and as a batch, into `out`, where each ends at a guard page.
+// Writes the packets of both, batches and single ones, to `out`, which ends at a guard page.
 static void mix(const mixers *r, const weft_segment_id *id, const test_guard *out, size_t room) {
-  enum { BATCH = 67 }; // more than one product of narrow rows takes
+  enum { BATCH = 67 }; // more than one product of narrow rows handles
   uint8_t *at = out->end - (2 * BATCH + 2) * room;
   size_t bytes;
   weft_batch batch = {.count = BATCH,
@@ -220,7 +222,8 @@ static void mix(const mixers *r, const weft_segment_id *id, const test_guard *ou
   EXPECT_OK(weft_recoder_next(r->recoder, at + room, room, &bytes));
 }
 
-// Coefficients of any length, shorter than a vector's among them: the row's bytes are scalar's.
+// Each row makes the same bytes as scalar, for coefficients of any length, including those shorter
+// than a vector.
 START_TEST(recoded_packets_are_those_of_scalar) {
   enum { PACKETS = 2 * 67 + 2 };
   weft_ctx *scalar = fixture_ctx("scalar", 1);
@@ -263,6 +266,8 @@ START_TEST(recoded_packets_are_those_of_scalar) {
 }
 END_TEST
 
+// A recoder that holds dependent packets still never sends a zero vector, and adding a multiple of
+// a held packet to it does not cancel it.
 START_TEST(recoder_never_sends_zero) {
   fixture_start(80);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -291,16 +296,17 @@ START_TEST(recoder_never_sends_zero) {
                             .coefficients_stride = 3,
                             .payload = payloads,
                             .payload_stride = 4};
-  EXPECT_OK(weft_recoder_batch(recoder, &batch)); // one in 255 would be
+  EXPECT_OK(weft_recoder_batch(recoder, &batch)); // otherwise one in 255 would be zero
   for (size_t i = 0; i < SENT; i++)
     EXPECT(vectors[3 * i + 1] != 0);
   free(vectors);
   free(payloads);
-  weft_recoder *narrow; // which holds that one mix alone
+  weft_recoder *narrow; // holds only one packet
   EXPECT_OK(weft_recoder_new(ctx, &id, 1, &narrow));
-  for (int i = 0; i < 3000; i++) { // the next packet would bring it back
+  for (int i = 0; i < 3000; i++) { // after a zero, the next packet would hide it
     EXPECT_OK(weft_recoder_add(narrow, &packet));
-    EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes)); // for ever, of zeros
+    // would yield only zeros from then on
+    EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes));
   }
   weft_recoder_free(narrow);
   packet.id.segment++;
@@ -310,8 +316,8 @@ START_TEST(recoder_never_sends_zero) {
 }
 END_TEST
 
-// Of four packets two are held, and each takes one of the others: what is sent has as much of
-// packet 2 as of packet 0, but for a factor, and as much of 3 as of 1.
+// Two of four packets are held, and one of the others is mixed into each: what is sent contains
+// packets 2 and 0 in a fixed ratio, and packets 3 and 1 as well.
 START_TEST(further_packets_are_mixed_in_in_turn) {
   enum { SENT = 5 };
   fixture_start(82);
@@ -360,7 +366,7 @@ START_TEST(recoded_batches_decode) {
   weft_decoder *first = fixture_decoder(ctx, &source.id),
                *second = fixture_decoder(ctx, &source.id);
   EXPECT_OK(weft_decoder_recode_batch(relay, &batch));
-  // The mixer holds n innovative packets: any n that arrive would be dependent once in 255 runs.
+  // The mixer holds n innovative packets: n arbitrary ones would be dependent once in 255 runs.
   for (size_t i = 0; i < 24; i++)
     if (weft_decoder_add(first, &packets[i]) == WEFT_OK)
       EXPECT_OK(weft_recoder_add(mixer, &packets[i]));
@@ -369,7 +375,7 @@ START_TEST(recoded_batches_decode) {
   for (size_t i = 0; i < 24; i++)
     weft_decoder_add(second, &packets[i]);
   fixture_check_decoded(&source, second);
-  // Each further packet is mixed into one that is held, which costs a rank at the most.
+  // Each further packet is mixed into a held one, which costs at most one rank.
   for (size_t i = 0; i < 4; i++)
     EXPECT_OK(weft_recoder_add(mixer, &packets[i]));
   EXPECT(weft_recoder_held(mixer) == n);

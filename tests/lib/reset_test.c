@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders and recoders that go on with another segment: they do what new ones would, whatever they
-// were in the middle of.
+// Decoders and recoders that are reset to another segment behave like new ones, whatever state they
+// were in.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { ROUNDS = 6, BLOCKS = 21, BLOCK_BYTES = 130 };
 
 static const uint8_t key[32] = {9};
 
-// Packets of the source to both, which have to answer alike, until they have `rank`.
+// Feeds packets of the source to both decoders, which must respond alike, until they have `rank`.
 static void feed_both(const fixture_source *source, weft_decoder *used, weft_decoder *fresh,
                       size_t rank) {
   uint8_t datagram[WEFT_PACKET_ROOM_BYTES(BLOCKS, BLOCK_BYTES)];
@@ -69,7 +69,8 @@ START_TEST(a_decoder_goes_on_with_the_next_segment) {
 }
 END_TEST
 
-// Payloads are deferred, and memory to reduce them was refused.
+// A decoder works after a reset even if its deferred payloads could not be reduced for lack of
+// memory.
 START_TEST(a_decoder_that_failed_goes_on) {
   fixture_start(411);
   test_allocator memory;
@@ -158,7 +159,7 @@ START_TEST(only_the_same_shape) {
   fixture_check_decoded(&source, decoder);
   EXPECT(weft_recoder_held(recoder) == 1);
   const weft_segment_id next = next_id(&source.id);
-  EXPECT_OK(weft_decoder_reset(decoder, &next)); // packets of the one before are foreign then
+  EXPECT_OK(weft_decoder_reset(decoder, &next)); // packets of the previous segment are foreign now
   EXPECT_STATUS(weft_decoder_add_datagram(decoder, datagram, bytes), WEFT_E_FOREIGN);
   EXPECT_OK(weft_recoder_reset(recoder, &next));
   EXPECT_STATUS(weft_recoder_add_datagram(recoder, datagram, bytes), WEFT_E_FOREIGN);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles that begin anew: with another segment of their shape, or with random numbers that follow
-// from a key, for which a new handle beside them has to say the same.
+// Handles that start again: with another segment of their shape, or with random numbers derived
+// from a key. A new handle must then give the same results.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { KEY_BYTES = 32, TIMES = 3 };
 
 // --- resets ---
 
-// Any source of the shape, at times the same one.
+// Returns any source of the same shape, possibly the same one.
 static const world_source *some_alike(const world *w, const world_source *of) {
   const world_source *found;
   do
@@ -42,7 +42,8 @@ void world_reset(world *w) {
 
 // --- keys ---
 
-// Coded packets, in a batch of one and one by one of the other.
+// Compares coded packets of two encoders with the same key: one makes batches of one, the other
+// datagrams.
 static void fix_encoder(world *w) {
   world_encoder *e = &w->encoder[fixture_below(ENCODERS)];
   const weft_encoder_options options = {.density_q16 = e->options.density_q16};
@@ -73,7 +74,7 @@ static void fix_encoder(world *w) {
   free(datagram);
 }
 
-// Mixed packets of two decoders or two recoders that have to be the same.
+// Compares recoded packets of two decoders or two recoders that must be identical.
 typedef weft_status recode_call(void *handle, uint8_t *datagram, size_t capacity, size_t *written);
 
 static weft_status of_decoder(void *handle, uint8_t *datagram, size_t capacity, size_t *written) {
@@ -98,8 +99,8 @@ static void check_alike(recode_call *recode, void *used, void *fresh, const weft
   free(other);
 }
 
-// What it recodes follows from the key and from what arrived, whether that was before or after the
-// key was given, or a reset in between.
+// What a decoder recodes depends only on the key and on what arrived, before or after the key was
+// set or a reset.
 static void fix_decoder(world *w) {
   world_decoder *d = world_some_decoder(w);
   weft_decoder *fresh;
@@ -127,7 +128,8 @@ static void fix_decoder(world *w) {
   weft_decoder_free(fresh);
 }
 
-// A recoder that had to mix packets in did so by the numbers of its time, so it begins anew.
+// A recoder that has already mixed packets in used earlier random numbers to do so; it is reset
+// first.
 static void fix_recoder(world *w) {
   world_recoder *r = &w->recoder[fixture_below(RECODERS)];
   weft_recoder *fresh;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random calls that take packets and give blocks back: decoders, one or many, and batch decoding.
+// Random calls that add packets and read blocks: on one decoder or many, and batch decoding.
 #include "tests/lib/sequence.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 // --- decoders ---
 
-// A block that has been handed out stays where it is, as it is.
+// A block that has been handed out keeps its place and its bytes.
 static void check_seen(const world_decoder *d) {
   const size_t k = d->of->id.block_bytes;
   for (size_t i = 0; i < d->of->id.blocks; i++)
@@ -34,7 +34,7 @@ static void add(const world *w, world_decoder *d) {
 
 void world_add_one(world *w) { add(w, world_some_decoder(w)); }
 
-// What brings a decoder of many blocks to any rank, often the full one.
+// Adds enough packets to bring a decoder of many blocks to any rank, often the full one.
 void world_add_run(world *w) {
   world_decoder *d = world_some_decoder(w);
   const size_t n = d->of->id.blocks;
@@ -42,7 +42,7 @@ void world_add_run(world *w) {
     add(w, d);
 }
 
-// Often several for one of them.
+// Adds packets to several decoders in one call, often several for one of them.
 void world_add_many(world *w) {
   enum { MANY = 24 };
   weft_arrival arrivals[MANY];
@@ -93,7 +93,8 @@ void world_read_range(world *w) {
   } else {
     EXPECT_OK(status);
     EXPECT(memcmp(out, d->of->data + offset, bytes) == 0);
-    for (size_t i = 0; d->blocks && i < d->of->id.blocks; i++) // all blocks are in their rows
+    // all blocks are in the caller's rows
+    for (size_t i = 0; d->blocks && i < d->of->id.blocks; i++)
       d->seen[i] = d->blocks + i * d->stride;
     check_seen(d);
   }
@@ -153,14 +154,14 @@ void world_decode_batch(world *w) {
     const size_t n = of[i]->id.blocks, k = of[i]->id.block_bytes;
     const size_t columns = n + fixture_below(3), stride = k + fixture_below(3);
     uint8_t *matrix = fixture_malloc(n * columns), *payload = fixture_malloc(n * stride);
-    for (size_t c = 0; c < n * columns; c++) // as sparse ones are often singular
+    for (size_t c = 0; c < n * columns; c++) // sparse matrices are often singular
       matrix[c] = fixture_below(4) ? (uint8_t)fixture_next() : 0;
     for (size_t r = 0; r < n; r++) {
       model_combine(matrix + r * columns, of[i]->data, n, k, payload + r * stride);
       rows[i][r] = payload + r * stride;
     }
     if (fixture_below(4) == 0 && n > 1)
-      memcpy(matrix, matrix + (n - 1) * columns, n); // payloads do not matter then
+      memcpy(matrix, matrix + (n - 1) * columns, n); // payloads are irrelevant then
     jobs[i] = (weft_decode_job){.blocks = n,
                                 .block_bytes = k,
                                 .coefficients = matrix,

@@ -14,7 +14,7 @@ uint8_t model_times(uint8_t a, uint8_t b) {
 
 // row ^= factor * other
 static void add_times(uint8_t *row, uint8_t factor, const uint8_t *other, size_t count) {
-  static uint8_t times[256][256]; // of factors that were needed already
+  static uint8_t times[256][256]; // filled for a factor when first needed
   if (factor == 0)
     return;
   if (!times[factor][1])
@@ -30,7 +30,7 @@ void model_combine(const uint8_t *vector, const uint8_t *data, size_t n, size_t 
     add_times(out, vector[i], data + i * k, k);
 }
 
-// What is left of a vector; the first column that is not zero, or n.
+// Reduces a vector by the span; returns the first nonzero column of the rest, or n.
 static size_t reduce(const model_span *span, const uint8_t *vector, uint8_t *left) {
   size_t first = 0;
   memcpy(left, vector, span->n);
@@ -64,7 +64,7 @@ bool model_span_add(model_span *span, const uint8_t *vector) {
   return true;
 }
 
-// What a span holds has but one reduced form, in which a unit vector is a row of its own.
+// The reduced form of a span is unique, and in it a unit vector that the span contains is a row.
 bool model_span_has_unit(const model_span *span, size_t index) {
   if (!span->there[index])
     return false;

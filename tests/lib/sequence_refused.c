@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that must be refused, each with the status that the headers promise; what they were called
-// on, and what they were to write, stays as it was.
+// Calls that must be refused, each with the status that the headers promise; their handles and
+// outputs stay unchanged.
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static void segments(world *w) {
     EXPECT_STATUS(weft_segment_new(NULL, &options, NULL, &out), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_segment_new(w->ctx, NULL, NULL, &out), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_segment_new(w->ctx, &options, NULL, NULL), WEFT_E_ARGUMENT);
-    out = w->source[0].segment; // a call that fails leaves NULL, whatever was there
+    out = w->source[0].segment; // a call that fails sets NULL, whatever the value was
     EXPECT_STATUS(weft_segments_new(w->ctx, NULL, 1, NULL, &out), WEFT_E_ARGUMENT);
     EXPECT(!out);
     out = w->source[0].segment;
@@ -91,7 +91,8 @@ static void handles(world *w) {
   EXPECT_STATUS(weft_recoder_new(w->ctx, &options.id, 1, &recoder), WEFT_E_ARGUMENT);
 }
 
-// Segments of another shape, and what is NULL; that nothing changed by it is checked with the rest.
+// Resets to segments of another shape, and with NULL arguments; the other checks verify that
+// nothing changed.
 static void again(world *w) {
   const world_decoder *d = &w->decoder[fixture_below(DECODERS)];
   const world_recoder *r = &w->recoder[fixture_below(RECODERS)];
@@ -131,7 +132,7 @@ static void memory(world *w) {
 
 // --- batches ---
 
-// Spoils a batch of at least two packets; what calls with it have to answer.
+// Makes a batch of at least two packets invalid; returns the status that calls with it must return.
 static weft_status spoil(world *w, world_batch *b, const weft_segment_id *id, weft_queue **queue) {
   weft_batch *batch = &b->batch;
   switch (fixture_below(queue ? 8 : 7)) {
@@ -157,7 +158,7 @@ static weft_status spoil(world *w, world_batch *b, const weft_segment_id *id, we
   case 5:
     batch->coefficients_mem = no_memory();
     break;
-  case 6: // in turn, as both are not to be had on a host row
+  case 6: // one of the two, as a host row offers neither
     *(fixture_below(2) ? &batch->mem : &batch->coefficients_mem) = WEFT_MEM_DEVICE;
     return WEFT_E_UNSUPPORTED;
   default:
@@ -194,7 +195,7 @@ static void encoder_calls(world *w) {
   world_batch b;
   world_batch_new(&b, &e->of->id, 2);
   const weft_encoder_options *options = &e->options;
-  weft_batch silent = b.batch; // nothing would say what the payloads are
+  weft_batch silent = b.batch; // nothing would tell what the payloads contain
   silent.packets = NULL;
   silent.coefficients = NULL;
   if (!options->seeded || options->density_q16 != 0 || e->next_block < n)
@@ -255,7 +256,7 @@ static void recoding(world *w) {
 
 // --- decoders ---
 
-// Makes a true packet one that no handle takes; `status` is what a datagram of it gives.
+// Turns a valid packet into one that no handle accepts; returns the status that its datagram gives.
 static weft_status damage(world_packet *p) {
   switch (fixture_below(6)) {
   case 0:
@@ -334,7 +335,7 @@ static void arrivals(world *w) {
     queue = w->foreign;
     break;
   default:
-    count = UINT32_MAX; // before any of them is looked at
+    count = UINT32_MAX; // refused before any of them is read
     two[0].decoder = NULL;
   }
   EXPECT_STATUS(weft_decoders_add(two, count, mem, queue), expected);
@@ -359,7 +360,7 @@ static void datagrams(world *w) {
     datagram[0]++;
     expected = WEFT_E_VERSION;
   }
-  uint8_t *exact = fixture_malloc(bytes); // so that a read past it is seen
+  uint8_t *exact = fixture_malloc(bytes); // so that sanitizers catch a read past the end
   memcpy(exact, datagram, bytes);
   EXPECT_STATUS(weft_decoder_add_datagram(d->decoder, exact, bytes), expected);
   EXPECT_STATUS(weft_recoder_add_datagram(r->recoder, exact, bytes), expected);

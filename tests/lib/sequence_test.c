@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of calls on segments, encoders, decoders and recoders, against a model of a few
-// lines: every byte, rank and status is what the definitions say, whatever came before; and calls
-// that are refused in between change nothing. Repeat with --runs_per_test for new sequences.
+// Random sequences of calls on segments, encoders, decoders and recoders, checked against a model
+// of a few lines: every byte, rank and status follows the definitions, whatever came before, and
+// refused calls in between change nothing. Use --runs_per_test for new sequences.
 #include "tests/lib/sequence.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { ROUNDS_ALONE = 60, ROUNDS_TOGETHER = 20, STEPS = 150 };
 
-// The payloads are what the packets say, packets point to them, and nothing beside them changed.
+// Checks that the payloads match the packets, that the packets point to them, and that no byte
+// around them changed.
 static void check_batch(const world_batch *b, const world_source *of) {
   const size_t n = of->id.blocks, k = of->id.block_bytes, count = b->batch.count;
   uint8_t *payload = fixture_malloc(k), vector[MODEL_BLOCKS];
@@ -58,7 +59,7 @@ void world_check_next(world_encoder *e, const weft_packet *packet) {
     return;
   }
   EXPECT(packet->mode == WEFT_PACKET_SPARSE && packet->density_q16 == e->options.density_q16);
-  for (; e->next_seed != packet->seed; e->next_seed++) { // what is passed over stands for nothing
+  for (; e->next_seed != packet->seed; e->next_seed++) { // skipped seeds give only zeros
     weft_packet none = *packet;
     none.seed = e->next_seed;
     EXPECT_OK(weft_packet_coefficients(&none, vector));
@@ -73,7 +74,8 @@ static world_encoder *some_encoder(world *w) { return &w->encoder[fixture_below(
 static void encode_next(world *w) {
   world_encoder *e = some_encoder(w);
   const size_t n = e->of->id.blocks, k = e->of->id.block_bytes;
-  const size_t capacity = weft_packet_bytes(&e->of->id, WEFT_PACKET_VECTOR) + 10; // any mode's
+  // enough for any mode
+  const size_t capacity = weft_packet_bytes(&e->of->id, WEFT_PACKET_VECTOR) + 10;
   uint8_t *datagram = fixture_malloc(capacity), *payload = fixture_malloc(k);
   uint8_t vector[MODEL_BLOCKS];
   size_t bytes;
@@ -89,7 +91,7 @@ static void encode_next(world *w) {
   free(datagram);
 }
 
-// Leaves out what may be left out: what the packets are made of, or what they are.
+// Omits an optional output of the batch: the coefficients or the packets.
 static void leave_out(world_batch *b, const world_encoder *e) {
   const bool dense = e->options.density_q16 == 0;
   if (e->options.seeded && fixture_below(2))
@@ -99,7 +101,7 @@ static void leave_out(world_batch *b, const world_encoder *e) {
     b->batch.packets = NULL;
 }
 
-// What packets that were not described have to be.
+// Fills in what omitted packets must have been.
 static void describe(world_batch *b, const world_encoder *e) {
   const size_t left = e->of->id.blocks - e->next_block;
   for (size_t i = 0; i < b->batch.count && !b->batch.packets; i++) {
@@ -122,7 +124,7 @@ static void encode_batches(world *w) {
   world_batch b[ENCODERS];
   weft_encoder *encoders[ENCODERS];
   weft_batch batches[ENCODERS];
-  world_encoder *of[ENCODERS]; // some of them more than once
+  world_encoder *of[ENCODERS]; // possibly the same one twice
   const size_t count = fixture_below(ENCODERS + 1);
   for (size_t i = 0; i < count; i++) {
     world_encoder *e = of[i] = &w->encoder[fixture_below(ENCODERS)];
@@ -168,7 +170,7 @@ static void combine(world *w) {
 
 // --- mixing ---
 
-// Recoded packets are vectors, none of them zero, of what was taken in.
+// Checks that recoded packets are nonzero vectors in the span of what was added.
 static void check_mixed(world_batch *b, const world_source *of, const model_span *span) {
   static const uint8_t zero[MODEL_BLOCKS];
   const world_encoder none = {.of = of, .next_block = of->id.blocks};
@@ -207,7 +209,7 @@ static void recode_many(world *w) {
   world_batch b[DECODERS];
   weft_decoder *decoders[DECODERS];
   weft_batch batches[DECODERS];
-  const world_decoder *d[DECODERS]; // some of them more than once
+  const world_decoder *d[DECODERS]; // possibly the same one twice
   const size_t count = fixture_below(DECODERS + 1);
   bool pending = false;
   for (size_t i = 0; i < count; i++) {
@@ -301,8 +303,9 @@ START_TEST(any_sequence_on_some_threads) {
 }
 END_TEST
 
-// Of hosts: there all kinds of memory are one, and a kind that is not the row's can be refused. To
-// a device, memory that is named for what it is not is lost; its rows have tests/cuda/lib_test.
+// Only host rows: for them all kinds of memory are one, and an unsuitable kind can be refused. A
+// device would fail for good on memory declared as the wrong kind; its rows are tested in
+// tests/cuda/lib_test.
 START_TEST(any_sequence_on_every_host_row) {
   fixture_start(950 + (uint64_t)_i);
   for (int round = 0; round < 3; round++)

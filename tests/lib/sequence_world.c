@@ -25,7 +25,7 @@ void world_packet_new(world_packet *p, const world_source *source) {
   p->packet.seed = fixture_next();
   p->packet.density_q16 = (uint16_t)(1 + fixture_below(65535));
   if (p->packet.mode == WEFT_PACKET_VECTOR)
-    for (size_t i = 0; i < n; i++) // often sparse, at times zero
+    for (size_t i = 0; i < n; i++) // often sparse, sometimes zero
       p->vector[i] = fixture_below(3) ? 0 : (uint8_t)fixture_next();
   p->packet.coefficients = p->vector;
   EXPECT_OK(weft_packet_coefficients(&p->packet, p->coefficients));
@@ -52,7 +52,7 @@ void world_batch_new(world_batch *b, const weft_segment_id *id, size_t count) {
   b->coefficients = fixture_malloc(b->coefficients_bytes);
   memset(b->payload, WORLD_ASIDE, b->payload_bytes);
   memset(b->coefficients, WORLD_ASIDE, b->coefficients_bytes);
-  const size_t turn = fixture_below(count + 1); // pointers go round
+  const size_t turn = fixture_below(count + 1); // rotates the pointers
   for (size_t i = 0; i < count; i++)
     b->rows[i] = b->payload + (i + turn) % (count + 1) * stride;
   const bool pointers = fixture_below(2) != 0;
@@ -184,12 +184,14 @@ static void new_recoder(world *w, world_recoder *r, const world_source *of) {
   EXPECT_OK(weft_recoder_new(w->ctx, &of->id, r->capacity, &r->recoder));
 }
 
-// Blocks are short but now and then, when they are longer than what a recoder keeps together.
+// Returns a block size: usually short, sometimes longer than the parts in which a recoder stores
+// payloads.
 static size_t some_block_bytes(void) {
   return fixture_below(12) ? 1 + fixture_below(90) : 4000 + fixture_below(5000);
 }
 
-// Few, but now and then enough for groups of rows, and for vectors of several cache lines.
+// Returns a number of blocks: usually small, sometimes enough for groups of rows and for vectors of
+// several cache lines.
 static size_t some_blocks(void) {
   const size_t most = fixture_below(14) ? 12 : MODEL_BLOCKS;
   return most > 12 && fixture_below(2) ? most - fixture_below(9) : 1 + fixture_below(most);
@@ -209,7 +211,7 @@ void world_new(world *w, const char *row, size_t threads) {
   EXPECT_OK(weft_queue_new(w->other, &w->foreign));
   for (size_t i = 0; i < SOURCES; i++) {
     weft_segment_id id = fixture_id(blocks[i % SHAPES], k);
-    id.segment += i; // so none is another's packet, though their shapes may be the same
+    id.segment += i; // no packet belongs to two segments, even of the same shape
     new_source(w, &w->source[i], &id);
   }
   for (size_t i = 0; i < ENCODERS; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of the streaming server on host lanes, in four parts, and the calls that they share.
+// The suite of the streaming server on host lanes, in four parts, and the helpers that they share.
+// A lane is one thread of the server that codes packets on one context.
 #ifndef WEFT_TESTS_LIB_SERVER_CASES_H
 #define WEFT_TESTS_LIB_SERVER_CASES_H
 
@@ -21,7 +22,7 @@ weft_server *server_on(weft_ctx *const *contexts, size_t count,
                        void (*change)(weft_server_options *));
 void server_push(weft_server *server, uint64_t segment, const uint8_t *data, size_t bytes);
 void server_request(weft_server *server, uint64_t segment, uint64_t client, uint32_t packets);
-// Waits for the descriptor, then takes a few packets at a time until `count` were handed to `see`.
+// Waits for the descriptor, then takes a few packets at a time until `see` has been given `count`.
 void server_take_all(weft_server *server, size_t count,
                      void (*see)(void *user, const weft_server_packet *packet), void *user);
 

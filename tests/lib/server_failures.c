@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes that fail, memory that is short, and arguments that are wrong.
+// Failing lanes, scarce memory, and invalid arguments.
 #define _POSIX_C_SOURCE 200809L
 #include <malloc.h>
 #include <poll.h>
@@ -12,16 +12,16 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_signals.h"
 
-// Memory of which there is no more than a limit.
+// Memory with a limit.
 typedef struct tight_memory {
   test_allocator memory;
   weft_allocator allocator;
   atomic_size_t live_bytes, limit_bytes;
-  atomic_size_t most_bytes; // of one block
-  atomic_size_t large;      // blocks of SLAB_BYTES or more that were asked for and had
+  atomic_size_t most_bytes; // limit of one block
+  atomic_size_t large;      // blocks of SLAB_BYTES or more that were allocated
 } tight_memory;
 
-enum { SLAB_BYTES = 1 << 20 }; // what a host lane takes for 4096 packets of (N, K)
+enum { SLAB_BYTES = 1 << 20 }; // what a host lane allocates for 4096 packets of (N, K)
 
 static void *tight_alloc(void *user, size_t bytes, size_t align) {
   tight_memory *self = user;
@@ -47,8 +47,9 @@ static void tight_init(tight_memory *self) {
   test_allocator_init(&self->memory, 0);
 }
 
-// Every product takes one tick of this clock, and each tick is a quarter of the last, down to 2.5
-// ms: on any machine the lane that is calibrated last is by far the quickest, and gets everything.
+// Every product takes one tick of this clock, and each tick is a quarter of the previous one, down
+// to 2.5 ms. On any machine, the lane that is calibrated last is by far the fastest and gets all
+// the work.
 static int64_t quickening_clock(void *user) {
   const unsigned n = atomic_fetch_add((atomic_uint *)user, 1);
   const int64_t whole = INT64_C(1) << 40;
@@ -98,7 +99,7 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
     weft_server_stats stats;
     weft_server_get_stats(server, &stats);
     ck_assert_uint_eq(stats.fallen_over, (uint64_t)fall_over);
-    ck_assert(!stats.lane[1].failed); // memory may come back
+    ck_assert(!stats.lane[1].failed); // memory may become available again
     weft_server_free(server);
     weft_ctx_free(contexts[0]);
     weft_ctx_free(contexts[1]);
@@ -107,7 +108,8 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
 }
 END_TEST
 
-// Nor does a server without segments take more than its context does.
+// Memory used to measure lanes is freed: a server without segments takes little more than its
+// context.
 START_TEST(what_lanes_are_measured_with_goes) {
   tight_memory tight;
   tight_init(&tight);
@@ -120,7 +122,7 @@ START_TEST(what_lanes_are_measured_with_goes) {
 }
 END_TEST
 
-// Each lane tries it once.
+// A packet that no lane can make gets an error status, after each lane has tried once.
 START_TEST(what_no_lane_can_make_has_a_status) {
   enum { LANES = 3 };
   tight_memory tight;
@@ -131,7 +133,7 @@ START_TEST(what_no_lane_can_make_has_a_status) {
   weft_server *server = server_on(contexts, LANES, second_lane);
   const uint8_t data[SEGMENT_BYTES] = {1};
   server_push(server, 0, data, sizeof data);
-  atomic_store(&tight.most_bytes, 4000); // less than any slab has
+  atomic_store(&tight.most_bytes, 4000); // less than any slab needs
   server_request(server, 0, 0, 1);
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
   size_t counts[2] = {0};
@@ -157,7 +159,7 @@ static void serve(weft_server *server, uint32_t packets) {
   ck_assert_uint_eq(counts[0], packets);
 }
 
-// A server that keeps the slabs of eight sizes below SLAB_BYTES.
+// Returns a server that keeps slabs of eight sizes below SLAB_BYTES.
 static weft_server *with_spares(weft_ctx *const *ctx) {
   weft_server *server = server_on(ctx, 1, uncalibrated);
   const uint8_t data[SEGMENT_BYTES] = {1};
@@ -167,6 +169,7 @@ static weft_server *with_spares(weft_ctx *const *ctx) {
   return server;
 }
 
+// A new size of slab is kept in place of those no longer used.
 START_TEST(sizes_that_come_are_kept_for_those_that_went) {
   tight_memory tight;
   tight_init(&tight);
@@ -186,7 +189,8 @@ static void room_for_13_slabs(weft_server_options *options) {
   options->ready_bytes = (size_t)16 * SLAB_BYTES;
 }
 
-// Many that are under way at once are kept, as long as they are no large part of what there may be.
+// All slabs in use at once are kept if they are a small part of ready_bytes; otherwise only FEW
+// are.
 START_TEST(small_slabs_are_kept_for_all_that_are_under_way) {
   enum { SLABS = 13, FEW = 8, PACKETS = SLABS * 4096 };
   static weft_server_packet packets[PACKETS];
@@ -215,7 +219,7 @@ START_TEST(small_slabs_are_kept_for_all_that_are_under_way) {
 }
 END_TEST
 
-// Of a product and of a segment.
+// Kept slabs are freed when memory for a product or a segment is lacking.
 START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
   for (int segment = 0; segment < 2; segment++) {
     tight_memory tight;
@@ -237,8 +241,7 @@ START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
 }
 END_TEST
 
-// Memory of a lane that keeps its thread waiting until the server is being freed, and is used up
-// then.
+// A lane's memory that blocks its thread until the server is being freed, and then returns nothing.
 typedef struct late_memory {
   test_allocator memory;
   weft_allocator allocator;
@@ -263,7 +266,8 @@ static void late_free(void *user, void *bytes) {
   self->memory.allocator.free(self->memory.allocator.user, bytes);
 }
 
-// What a lane fails at while the server is freed goes to no lane that has ended before it.
+// A product that fails while the server is being freed is not passed to a lane that has already
+// ended.
 START_TEST(nothing_is_left_of_what_fails_in_the_end) {
   late_memory late = {.allocator = {late_alloc, late_free, &late}, .caller = pthread_self()};
   test_allocator memory;
@@ -287,8 +291,8 @@ START_TEST(nothing_is_left_of_what_fails_in_the_end) {
 }
 END_TEST
 
-// What waits at a lane that has ended is dropped while the other one still finishes its own, of the
-// same segment.
+// Work that waits for a lane that has ended is dropped while the other lane still finishes its own
+// work of the same segment.
 START_TEST(lanes_end_one_by_one) {
   for (int round = 0; round < 20; round++) {
     test_allocator memory;
@@ -318,8 +322,8 @@ static void take_all(weft_server *server, weft_server_packet *packets, size_t co
   }
 }
 
-// Packets that the caller never gave back: of products that were handed out whole, and of one that
-// was not.
+// Packets that the caller never released are freed with the server, whether their product was taken
+// completely or in part.
 START_TEST(nothing_is_left_of_what_was_not_released) {
   for (size_t taken = 0; taken <= 12; taken++) {
     test_allocator memory;
@@ -332,7 +336,7 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     weft_server_packet packets[12];
     take_all(server, packets, taken);
-    // Some are released: of the first product all but one, of the others every other.
+    // Of the first product all packets but one are released, of the others every other one.
     for (size_t i = 1; i < taken; i += i < 3 ? 1 : 2)
       weft_server_release(server, &packets[i], 1);
     weft_server_free(server);
@@ -342,7 +346,7 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
 }
 END_TEST
 
-// Products go in any order, and whichever are left then are freed with the server.
+// Products can be released in any order; those left are freed with the server.
 START_TEST(products_are_released_in_any_order) {
   static const size_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                       {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -372,7 +376,8 @@ static void endless_batches(weft_server_options *options) {
   options->pending_packets = SIZE_MAX;
 }
 
-// Products whose packets would take more bytes than a size holds, or than any memory has.
+// A product whose packets would take more bytes than size_t holds, or than any memory has, fails
+// with a status.
 START_TEST(products_are_no_larger_than_a_size) {
   enum { REQUESTS = 3000, BLOCK = 1 << 20 }; // of 2^32 packets of 2^20 bytes each
   weft_ctx *ctx = server_context(NULL, NULL);
@@ -400,7 +405,7 @@ static int64_t watching_clock(void *user) {
   return server_clock_us(NULL);
 }
 
-// An event loop waits for signals of its own: they must not go to a lane.
+// Lanes block all signals: those that an event loop waits for must not be delivered to a lane.
 START_TEST(lanes_take_no_signals) {
   weft_ctx *ctx = server_context(NULL, NULL);
   test_signals watch;
@@ -419,7 +424,7 @@ START_TEST(lanes_take_no_signals) {
   weft_ctx_free(ctx);
   ck_assert_uint_gt(atomic_load(&watch.looks), 0);
   ck_assert_uint_eq(atomic_load(&watch.open), 0);
-  ck_assert(test_signals_open()); // the caller's own mask is as it was
+  ck_assert(test_signals_open()); // the caller's own mask is unchanged
 }
 END_TEST
 
@@ -461,7 +466,7 @@ START_TEST(a_failed_allocation_is_a_status) {
 }
 END_TEST
 
-// As many files as a process may have, and not one more.
+// When no file descriptor is available, creating a server fails with a status and leaks nothing.
 START_TEST(no_descriptor_is_left) {
   struct rlimit before;
   ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -500,7 +505,7 @@ START_TEST(arguments_are_checked) {
   weft_ctx *const both[] = {ctx, ctx};
   options.contexts = both;
   options.context_count = 2;
-  options.repeatable = true; // which of two lanes is first is no run's to repeat
+  options.repeatable = true; // which of two lanes is first cannot be repeated
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
   server = server_on(&ctx, 1, NULL);
   const uint8_t data[SEGMENT_BYTES] = {1};

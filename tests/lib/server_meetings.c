@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller and a lane do not wait for each other while one of them has to do with the memory of a
-// segment, which may be large.
+// The caller and a lane do not wait for each other while one of them allocates or frees the memory
+// of a segment, which may be large.
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <pthread.h>
@@ -10,19 +10,19 @@
 #include "tests/lib/server_cases.h"
 #include "tests/support/test_allocator.h"
 
-// Memory of a server whose lane makes nothing before the caller has come so far, and of which a
-// segment's is not had, or given back, before the other of the two has done something.
+// Memory of a server whose lane produces nothing until the caller has reached a certain point.
+// Allocating or freeing a segment waits until the other of the two has made progress.
 typedef struct meeting_memory {
   test_allocator memory;
   weft_allocator allocator;
   weft_ctx *ctx;
   weft_server *server;
   pthread_t caller;
-  void *segment; // where the first one that was pushed lies
+  void *segment; // the first one that was pushed
   bool when_freed;
   atomic_bool armed;
-  atomic_bool come;             // the caller, so far that the lane may go on
-  atomic_bool freeing, gone_on; // the lane; the caller meanwhile
+  atomic_bool come;             // the caller is at the point where the lane may go on
+  atomic_bool freeing, gone_on; // the lane is freeing; the caller has gone on meanwhile
   atomic_bool met;
 } meeting_memory;
 
@@ -31,7 +31,7 @@ static void until(atomic_bool *flag) {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-// The caller waits for packets of the lane, the lane for a call that the caller makes.
+// The caller waits for packets of the lane, the lane for a call by the caller.
 static void meet(meeting_memory *self) {
   if (pthread_equal(pthread_self(), self->caller)) {
     atomic_store(&self->come, true);
@@ -64,7 +64,7 @@ static void meeting_free(void *user, void *block) {
   self->memory.allocator.free(self->memory.allocator.user, block);
 }
 
-// Segments 0 to `wanted`, and requests for the last.
+// Pushes segments 0 to `wanted`, and requests packets of the last.
 static void begin(meeting_memory *self, uint64_t wanted, void (*change)(weft_server_options *)) {
   static const uint8_t data[SEGMENT_BYTES] = {1};
   self->allocator = (weft_allocator){meeting_alloc, meeting_free, self};
@@ -72,7 +72,7 @@ static void begin(meeting_memory *self, uint64_t wanted, void (*change)(weft_ser
   test_allocator_init(&self->memory, 0);
   self->ctx = server_context(NULL, &self->allocator);
   self->server = server_on(&self->ctx, 1, change);
-  self->segment = NULL; // what measuring took may be as large
+  self->segment = NULL; // calibration may have allocated as much
   for (uint64_t i = 0; i <= wanted; i++)
     server_push(self->server, i, data, sizeof data);
   server_request(self->server, wanted, 0, 3);
@@ -119,7 +119,7 @@ START_TEST(the_caller_goes_on_while_a_lane_frees_a_segment) {
   meeting_memory meeting = {.when_freed = true};
   begin(&meeting, 0, NULL);
   ck_assert_int_eq(weft_server_process(meeting.server, EXPIRED_US), WEFT_OK);
-  atomic_store(&meeting.come, true); // the lane makes the last that there is of the segment
+  atomic_store(&meeting.come, true); // the lane makes the last packets of the segment
   until(&meeting.freeing);
   weft_server_stats stats;
   weft_server_get_stats(meeting.server, &stats);
@@ -130,6 +130,8 @@ START_TEST(the_caller_goes_on_while_a_lane_frees_a_segment) {
 }
 END_TEST
 
+// A segment that packets are being made of is not evicted, though the new one needs the whole
+// budget.
 START_TEST(what_is_in_the_making_is_not_evicted) {
   static const uint8_t data[1] = {1};
   const weft_segment_id whole_budget = {7, 1, WEFT_MAX_BLOCKS,
@@ -144,7 +146,7 @@ START_TEST(what_is_in_the_making_is_not_evicted) {
 }
 END_TEST
 
-// By which every product takes long.
+// A clock by which every product takes long.
 static int64_t slow_clock(void *user) {
   return 2500 * (int64_t)atomic_fetch_add((atomic_uint *)user, 1);
 }
@@ -156,8 +158,8 @@ static void slow_lane(weft_server_options *options) {
   options->user = &ticks;
 }
 
-// What comes while all lanes have work for a while waits for one of them, not for a time: an event
-// loop would ask in vain, again and again.
+// Requests that arrive while all lanes are busy wait for a lane, not for a time: a deadline would
+// make an event loop poll in vain.
 START_TEST(busy_lanes_have_no_deadline) {
   meeting_memory meeting = {.when_freed = false};
   begin(&meeting, 1, slow_lane);

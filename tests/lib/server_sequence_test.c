@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of calls on a streaming server, against counts: every packet that was asked for
-// and not withdrawn comes, once, of the segment that was pushed, whatever lanes there are, in
-// whatever turn it is coded, and though memory fails now and then. Repeat with --runs_per_test for
-// new sequences.
+// Random sequences of calls on a streaming server, checked against counts: every packet that was
+// requested and not cancelled arrives, once, and matches the segment that was pushed, whatever
+// lanes there are, in whatever order they work, and though memory fails now and then. Use
+// --runs_per_test for new sequences.
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ enum {
   LANES_MOST = 3,
   MOST_BLOCKS = 12,
   LONGEST_BLOCK = 300,
-  MEASURED_US = 2000, // one product of so long tells what a lane takes
+  MEASURED_US = 2000, // one product of this duration suffices to measure a lane
   WAIT_MS = 10000
 };
 
@@ -32,7 +32,7 @@ typedef struct flaky {
   weft_allocator allocator;
   atomic_long live;
   atomic_ulong calls;
-  atomic_uint one_of; // allocations fails; 0: none does
+  atomic_uint one_of; // one of so many allocations fails; 0: none
 } flaky;
 
 static void *flaky_alloc(void *user, size_t bytes, size_t align) {
@@ -54,14 +54,14 @@ static void flaky_free(void *user, void *memory) {
   free(memory);
 }
 
-// --- the server, and what is known of it ---
+// --- the server, and the model of it ---
 
 typedef struct served {
   weft_segment_id id;
-  uint8_t *data; // (n, k), zeros behind the true length
-  bool there;    // pushed; a server that has let it go says so
+  uint8_t *data; // (n, k), zeros after the true length
+  bool there;    // pushed, and not known to have been removed
   int64_t expires_us;
-  uint64_t owed[CLIENTS]; // packets that were asked for and have not come; those withdrawn counted
+  uint64_t owed[CLIENTS]; // packets requested that have not arrived, including cancelled ones
 } served;
 
 typedef struct scene {
@@ -77,8 +77,8 @@ typedef struct scene {
   size_t held_count;
 } scene;
 
-// A product takes a tick by this clock: lanes are busy or not by how long those are, and no lane
-// takes long to be measured.
+// A product takes one tick of this clock. The tick decides whether lanes are busy, and makes
+// calibration short.
 static int64_t clock_us(void *user) {
   scene *s = user;
   return (int64_t)atomic_fetch_add(&s->clock_us, atomic_load(&s->tick_us));
@@ -127,7 +127,7 @@ static void scene_new(scene *s, unsigned one_of) {
   }
 }
 
-// Statuses that a call may have because memory failed.
+// Whether the status is explained by failing memory.
 static bool for_want_of_memory(const scene *s, weft_status status) {
   return s->memory.one_of > 0 && status == WEFT_E_NOMEM;
 }
@@ -141,7 +141,7 @@ static bool is_waited_for(const served *of) {
 
 // --- calls ---
 
-// New bytes under an old id only where nothing is owed of the old ones.
+// Pushes new bytes under an existing id only if no packets of the old ones are owed.
 static void push(scene *s) {
   served *of = &s->segment[fixture_below(SEGMENTS)];
   const size_t capacity = (size_t)of->id.blocks * of->id.block_bytes;
@@ -149,7 +149,7 @@ static void push(scene *s) {
   const bool had = weft_server_has(s->server, of->id.stream, of->id.segment);
   if ((!had || of->expires_us <= s->now_us) && is_waited_for(of))
     return;
-  uint8_t *data = fixture_malloc(bytes); // of exactly the true length
+  uint8_t *data = fixture_malloc(bytes); // of exactly the true length, for sanitizers
   fixture_fill(data, bytes);
   const int64_t expires_us = s->now_us + 1 + (int64_t)fixture_below(600);
   const weft_status status =
@@ -199,7 +199,7 @@ static void request(scene *s) {
 }
 
 static void cancel(scene *s) {
-  const uint64_t client = fixture_below(CLIENTS + 1); // one that asks for nothing among them
+  const uint64_t client = fixture_below(CLIENTS + 1); // including one that never requests
   const size_t before = stats_of(s).pending_packets;
   EXPECT_OK(weft_server_cancel(s->server, client));
   const size_t after = stats_of(s).pending_packets;
@@ -228,7 +228,7 @@ static void process(scene *s) {
   EXPECT(status == WEFT_OK || for_want_of_memory(s, status));
 }
 
-// It is what its coefficients say of the bytes that were pushed.
+// Checks that a packet is the product of its coefficients and the bytes that were pushed.
 static void see(scene *s, const weft_server_packet *got) {
   served *of = NULL;
   for (size_t i = 0; i < SEGMENTS; i++)
@@ -261,7 +261,7 @@ static void take(scene *s) {
   s->held_count += got;
 }
 
-// Some of those held, in any order.
+// Releases some of the held packets, in any order.
 static void release(scene *s) {
   for (size_t left = fixture_below(s->held_count + 1); left > 0; left--) {
     const size_t which = fixture_below(s->held_count);
@@ -286,10 +286,10 @@ static void check_bounds(const scene *s) {
   EXPECT(!s->options.memory_bytes || stats.segment_bytes <= s->options.memory_bytes);
 }
 
-// As an event loop does: all that is owed comes, without anything else being asked for.
+// Acts as an event loop does: all owed packets arrive without any further request.
 static void take_what_is_owed(scene *s) {
   while (s->came < s->asked - s->withdrawn) {
-    weft_server_release(s->server, s->held, s->held_count); // or these may keep others back
+    weft_server_release(s->server, s->held, s->held_count); // held packets can delay others
     s->held_count = 0;
     process(s);
     const int64_t deadline_us = weft_server_deadline(s->server);
@@ -305,7 +305,7 @@ static void take_what_is_owed(scene *s) {
 }
 
 static void scene_free(scene *s) {
-  weft_server_free(s->server); // with packets that nobody has released
+  weft_server_free(s->server); // while packets are unreleased
   for (size_t i = 0; i < s->options.context_count; i++)
     weft_ctx_free(s->lanes[i]);
   for (size_t i = 0; i < SEGMENTS; i++)
@@ -322,7 +322,7 @@ static void run(unsigned one_of) {
     calls[fixture_below(sizeof calls / sizeof calls[0])](&s);
     check_bounds(&s);
   }
-  if (fixture_below(4)) // else it is freed in the middle of it
+  if (fixture_below(4)) // otherwise it is freed midway
     take_what_is_owed(&s);
   scene_free(&s);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streaming server's coder on host lanes: packets decode to the bytes pushed, budgets hold, the
-// descriptor and the deadline drive a loop, and a lane that fails loses no packet.
+// The streaming server's coder on host lanes: packets decode to the bytes pushed, limits hold, the
+// descriptor and the deadline suffice for an event loop, and a failing lane loses no packet.
 #include "tests/lib/server_cases.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -16,7 +16,7 @@ static void decode(void *user, const weft_server_packet *packet) {
   ck_assert_msg(status == WEFT_OK || status == WEFT_DEPENDENT, "%s", weft_status_name(status));
 }
 
-// Every client asks for n packets and one more of its segment, decodes, and compares.
+// Every client requests n packets and one more of its segment, decodes them, and compares.
 static void serve_everyone(weft_ctx *const *contexts, size_t count, uint64_t seed) {
   weft_server *server = server_on(contexts, count, NULL);
   test_rng rng = test_rng_new(seed, 1);
@@ -148,15 +148,15 @@ START_TEST(segments_are_evicted_by_age_and_by_budget) {
   server_push(server, 1, data, sizeof data);
   weft_segment_id again = server_id(1);
   ck_assert_int_eq(weft_server_push(server, &again, data, 1, 0, 1000), WEFT_E_STATE);
-  server_request(server, 0, 0, 1); // 1 is now the one least recently asked for
+  server_request(server, 0, 0, 1); // 1 is now the least recently requested one
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
   size_t counts[CROWD] = {0};
-  server_take_all(server, 1, count_client, counts); // so that 0 may go as well
+  server_take_all(server, 1, count_client, counts); // so that 0 can be evicted as well
   server_push(server, 2, data, sizeof data);
   ck_assert(weft_server_has(server, 7, 0) && !weft_server_has(server, 7, 1));
   server_request(server, 0, 0, 1);
   server_request(server, 2, 0, 1);
-  again = server_id(3); // both that are there have packets pending
+  again = server_id(3); // both segments have packets pending
   ck_assert_int_eq(weft_server_push(server, &again, data, 1, 0, 1000), WEFT_E_NOMEM);
   size_t accepted = 9;
   const weft_server_request gone = {7, 1, 0, 1};
@@ -177,7 +177,7 @@ START_TEST(segments_are_evicted_by_age_and_by_budget) {
 }
 END_TEST
 
-// What finds no room whatever goes takes nobody else's.
+// A segment that cannot fit whatever is evicted evicts nothing.
 START_TEST(what_does_not_fit_evicts_nothing) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, room_for_two);
@@ -187,7 +187,7 @@ START_TEST(what_does_not_fit_evicts_nothing) {
   const weft_segment_id large = {7, 2, N, 3 * K}, two = {7, 3, N, 2 * K};
   ck_assert_int_eq(weft_server_push(server, &large, data, 1, 0, 1000), WEFT_E_NOMEM);
   ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
-  server_request(server, 0, 0, 1); // which stays, and leaves room for one
+  server_request(server, 0, 0, 1); // 0 stays now, which leaves room for one
   ck_assert_int_eq(weft_server_push(server, &two, data, 1, 0, 1000), WEFT_E_NOMEM);
   ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
   server_push(server, 4, data, sizeof data);
@@ -209,14 +209,14 @@ START_TEST(many_segments_are_found) {
   weft_server *server = server_on(&ctx, 1, NULL);
   const uint8_t data[1] = {1};
   test_rng rng = test_rng_new(test_seed(), 2);
-  uint64_t ids[MANY]; // not in turn, which would go round the table
+  uint64_t ids[MANY]; // random: consecutive ids would fill the table evenly
   for (size_t i = 0; i < MANY; i++) {
     const weft_segment_id id = server_id(ids[i] = test_rng_next(&rng));
     ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, i % 2 ? 1000 : 500), WEFT_OK);
   }
   for (size_t i = 0; i < MANY; i++)
     ck_assert(weft_server_has(server, 7, ids[i]) && !weft_server_has(server, 8, ids[i]));
-  ck_assert_int_eq(weft_server_process(server, 500), WEFT_OK); // every other one goes
+  ck_assert_int_eq(weft_server_process(server, 500), WEFT_OK); // every other one expires
   for (size_t i = 0; i < MANY; i++)
     ck_assert(weft_server_has(server, 7, ids[i]) == (i % 2 == 1));
   weft_server_free(server);
@@ -248,10 +248,11 @@ static void batches_of_four(weft_server_options *options) {
 
 static void sparse_batches_of_four(weft_server_options *options) {
   batches_of_four(options);
-  options->density_q16 = 2000; // of most seeds come zeros alone: they are passed over
+  options->density_q16 = 2000; // most seeds give only zeros and are skipped
 }
 
-// Who follows the deadline codes it at once, also where another segment's requests came before.
+// A full product is due at once, even if requests of another segment came before: a loop that
+// follows the deadline codes it immediately.
 START_TEST(a_full_product_is_due_at_once) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, batches_of_four);
@@ -282,7 +283,7 @@ static void note_seed(void *user, const weft_server_packet *packet) {
   seeds[++seeds[0]] = parsed.seed;
 }
 
-// A product's worth of packets waits for no others; and no two products make the same packet.
+// A full product does not wait for further requests, and no two products contain the same packet.
 START_TEST(full_products_start_and_differ) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, _i == 0 ? batches_of_four : sparse_batches_of_four);
@@ -308,7 +309,7 @@ START_TEST(nothing_is_made_of_what_has_expired) {
   size_t accepted = 1;
   ck_assert_int_eq(weft_server_request_many(server, &late, 1, 1000, &accepted), WEFT_E_FOREIGN);
   ck_assert_uint_eq(accepted, 0);
-  // What is in the making when its segment expires is made all the same.
+  // A packet that is being made when its segment expires is still delivered.
   for (uint64_t s = 1; s < 40; s++) {
     size_t counts[CROWD] = {0};
     server_push(server, s, data, sizeof data);
@@ -323,7 +324,7 @@ START_TEST(nothing_is_made_of_what_has_expired) {
 }
 END_TEST
 
-// Each at its time, in whatever order they came.
+// Segments expire each at its own time, in whatever order they were pushed.
 START_TEST(segments_expire_one_by_one) {
   static const int64_t until_us[] = {3000, 1000, 4000, 2000};
   weft_ctx *ctx = server_context(NULL, NULL);
@@ -347,7 +348,8 @@ END_TEST
 
 static void gather_for_5000(weft_server_options *options) { options->gather_us = 5000; }
 
-// Until 1000; asked for before that, due afterwards.
+// Packets requested before their segment expires, at 1000, are delivered even if they are due
+// later.
 START_TEST(what_was_promised_outlives_its_segment) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, gather_for_5000);
@@ -358,7 +360,7 @@ START_TEST(what_was_promised_outlives_its_segment) {
   ck_assert(weft_server_has(server, 7, 0));
   ck_assert_int_eq(weft_server_deadline(server), 5000);
   ck_assert_int_eq(weft_server_process(server, 5000), WEFT_OK);
-  ck_assert(!weft_server_has(server, 7, 0)); // nothing waits for it any more
+  ck_assert(!weft_server_has(server, 7, 0)); // no request needs it any more
   size_t counts[CROWD] = {0};
   server_take_all(server, 3, count_client, counts);
   ck_assert_uint_eq(counts[0], 3);
@@ -388,7 +390,7 @@ START_TEST(packets_not_released_hold_further_ones_back) {
   weft_server_stats stats;
   weft_server_get_stats(server, &stats);
   ck_assert_uint_eq(stats.pending_packets, 6);
-  // Only the expiry waits for time: the rest waits for the caller to release packets.
+  // The deadline is only the expiry: the other packets wait until the caller releases some.
   ck_assert_int_eq(weft_server_deadline(server), 1000);
   size_t counts[CROWD] = {0};
   server_take_all(server, 10, count_client, counts);
@@ -398,14 +400,14 @@ START_TEST(packets_not_released_hold_further_ones_back) {
 }
 END_TEST
 
-static size_t bound; // of the next server
+static size_t bound; // the ready_bytes of the next server
 
 static void bound_ready(weft_server_options *options) {
   options->batch_packets = 7;
   options->ready_bytes = bound;
 }
 
-// A bound below four packets is one of four.
+// A limit below four packets counts as four.
 static size_t bound_of_four(void) {
   return bound < (size_t)4 * STRIDE ? (size_t)4 * STRIDE : bound;
 }
@@ -423,7 +425,7 @@ static void check_bound(void *user, const weft_server_packet *packet) {
   count_client(b->counts, packet);
 }
 
-// As packets are released one by one.
+// Coded packets stay within their limit while packets are released one by one.
 START_TEST(coded_packets_keep_within_their_bound) {
   weft_ctx *ctx = server_context(NULL, NULL);
   const uint8_t data[SEGMENT_BYTES] = {1};
@@ -437,7 +439,8 @@ START_TEST(coded_packets_keep_within_their_bound) {
     ck_assert_int_eq(weft_server_process(b.server, 0), WEFT_OK);
     weft_server_stats stats;
     weft_server_get_stats(b.server, &stats);
-    ck_assert_uint_ge(stats.ready_bytes, bound_of_four() / 2); // what there is room for is begun
+    // as much is started as there is room for
+    ck_assert_uint_ge(stats.ready_bytes, bound_of_four() / 2);
     server_take_all(b.server, total, check_bound, &b);
     for (uint32_t c = 0; c < CROWD; c++)
       ck_assert_uint_eq(b.counts[c], 1 + c % 9);
@@ -456,8 +459,8 @@ static void repeatable(weft_server_options *options) {
   options->repeatable = true;
 }
 
-// What a call begins does not depend on how far the lane is: a large product after a tiny one does
-// not make it busy.
+// With repeatable lanes, what a call starts does not depend on their progress: a large product
+// after a tiny one does not make the lane busy.
 START_TEST(repeatable_lanes_are_not_measured) {
   weft_ctx *ctx = server_context("scalar", NULL);
   weft_server *server = server_on(&ctx, 1, repeatable);

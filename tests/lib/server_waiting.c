@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits: segments take turns, clients and segments go before their time, and there is a bound.
+// Waiting requests: segments take turns, clients and segments can be withdrawn early, and the
+// number of packets waiting is limited.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +13,8 @@ static int64_t still_clock(void *user) {
   return 0;
 }
 
-// Lanes are not measured, so that none is busy, and one makes products in the order of their start.
+// Lanes are not calibrated, so that none counts as busy, and one lane makes products in the order
+// they were started.
 static void in_fours(weft_server_options *options) {
   options->now_us = still_clock;
   options->repeatable = true;
@@ -41,7 +43,7 @@ typedef struct one_lane {
   weft_server *server;
 } one_lane;
 
-// Segments 0 to 2, until 1000.
+// Returns a lane with segments 0 to 2, which expire at 1000.
 static one_lane open_lane(void (*change)(weft_server_options *)) {
   static const uint8_t data[SEGMENT_BYTES] = {1};
   one_lane lane = {.ctx = server_context(NULL, NULL)};
@@ -73,7 +75,8 @@ static size_t pending(weft_server *server) {
 
 enum { SEEN_MOST = 64 };
 
-// Clients, as their packets come. For the first `more` of them another of segment 0 is asked for.
+// Records the clients of packets in order. For each of the first `more` packets, another of segment
+// 0 is requested.
 typedef struct sequence {
   weft_server *server;
   size_t more;
@@ -94,7 +97,7 @@ static void note_client(void *user, const weft_server_packet *packet) {
 
 // --- turns ---
 
-// Of a segment that is asked for all the time there is always more to make.
+// A segment that is requested all the time, and always has work left, does not keep others waiting.
 START_TEST(a_hot_segment_lets_others_have_their_turn) {
   one_lane lane = open_lane(in_fours_few_ready);
   sequence seen = {.server = lane.server, .more = 16};
@@ -106,12 +109,13 @@ START_TEST(a_hot_segment_lets_others_have_their_turn) {
   size_t at = 0;
   while (seen.client[at] != 1)
     at++;
-  ck_assert_uint_eq(at, 16 + 4); // what had begun, and a product that came before it
+  ck_assert_uint_eq(at, 16 + 4); // those already started, and one product that was due before it
   close_lane(&lane);
 }
 END_TEST
 
-// Of one that a single client wants much of, too; also when nothing holds packets back.
+// Nor does a segment of which one client requests many packets, even if no limit holds packets
+// back.
 START_TEST(a_large_request_lets_others_have_their_turn) {
   one_lane lane = open_lane(in_fours);
   sequence seen = {.server = lane.server};
@@ -125,7 +129,7 @@ START_TEST(a_large_request_lets_others_have_their_turn) {
 }
 END_TEST
 
-// By this clock every product takes long, and the lane begins none before it may.
+// By this clock every product takes long, and the lane starts none before the gate opens.
 static struct {
   pthread_t caller;
   atomic_uint ticks;
@@ -149,7 +153,7 @@ static void behind_the_gate_gathered(weft_server_options *options) {
   options->gather_us = 500;
 }
 
-// With a product of segment 2 on the lane, which is busy for long.
+// Returns a lane with a product of segment 2 on it, busy for long.
 static one_lane open_busy_lane(void (*change)(weft_server_options *)) {
   gate.caller = pthread_self();
   atomic_store(&gate.open, false);
@@ -160,7 +164,7 @@ static one_lane open_busy_lane(void (*change)(weft_server_options *)) {
   return lane;
 }
 
-// Full products keep lanes busy. What is due does not wait until there are none any more.
+// Full products, which are started even on busy lanes, do not delay requests that are due.
 START_TEST(full_products_do_not_overtake_what_is_due) {
   one_lane lane = open_busy_lane(behind_the_gate);
   sequence seen = {.server = lane.server};
@@ -186,7 +190,7 @@ START_TEST(full_products_overtake_what_is_gathered) {
   server_request(lane.server, 1, 2, 4);
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
   ck_assert_uint_eq(pending(lane.server), 3);
-  ck_assert_int_eq(weft_server_deadline(lane.server), 1000); // the lane is busy
+  ck_assert_int_eq(weft_server_deadline(lane.server), 1000); // the expiry, as the lane is busy
   atomic_store(&gate.open, true);
   server_take_all(lane.server, 4 + 4, note_client, &seen);
   ck_assert_int_eq(weft_server_deadline(lane.server), 500);
@@ -196,6 +200,7 @@ START_TEST(full_products_overtake_what_is_gathered) {
 }
 END_TEST
 
+// The requests left over when a full product is started gather from their own arrival on.
 START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
   one_lane lane = open_lane(in_fours_gathered);
   sequence seen = {.server = lane.server};
@@ -204,7 +209,8 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
   ck_assert_int_eq(request_at(lane.server, 1, 2, 1, 350), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 400), WEFT_OK);
   ck_assert_uint_eq(pending(lane.server), 3);
-  ck_assert_int_eq(weft_server_deadline(lane.server), 800); // though 1, due at 850, is before it
+  // although 1, due at 850, is ahead of it in turn
+  ck_assert_int_eq(weft_server_deadline(lane.server), 800);
   ck_assert_int_eq(request_at(lane.server, 0, 3, 1, 700), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 800), WEFT_OK);
   ck_assert_uint_eq(pending(lane.server), 1);
@@ -217,7 +223,7 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
 }
 END_TEST
 
-// --- what is withdrawn ---
+// --- cancelling ---
 
 START_TEST(who_cancels_waits_for_nothing) {
   one_lane lane = open_lane(in_fours_gathered);
@@ -226,7 +232,7 @@ START_TEST(who_cancels_waits_for_nothing) {
   server_request(lane.server, 0, 2, 2);
   server_request(lane.server, 0, 1, 1);
   server_request(lane.server, 1, 1, 1000);
-  ck_assert_int_le(weft_server_deadline(lane.server), 0); // there are full ones
+  ck_assert_int_le(weft_server_deadline(lane.server), 0); // some products are full
   ck_assert_int_eq(weft_server_cancel(lane.server, 5), WEFT_OK);
   ck_assert_uint_eq(pending(lane.server), 1004);
   ck_assert_int_eq(weft_server_cancel(lane.server, 1), WEFT_OK);
@@ -236,7 +242,7 @@ START_TEST(who_cancels_waits_for_nothing) {
   ck_assert_int_eq(weft_server_deadline(lane.server), 1000);
   server_request(lane.server, 0, 3, 5);
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
-  ck_assert_int_eq(weft_server_cancel(lane.server, 3), WEFT_OK); // four are in the making
+  ck_assert_int_eq(weft_server_cancel(lane.server, 3), WEFT_OK); // four are being made
   ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
   server_take_all(lane.server, 4, note_client, &seen);
   for (size_t i = 0; i < 4; i++)
@@ -247,7 +253,7 @@ START_TEST(who_cancels_waits_for_nothing) {
 }
 END_TEST
 
-// It was there for who waited, no longer.
+// A segment that was kept only for a client's requests is removed once that client cancels.
 START_TEST(who_cancels_keeps_no_segment) {
   one_lane lane = open_lane(in_fours_gathered);
   ck_assert_int_eq(request_at(lane.server, 0, 1, 1, 900), WEFT_OK);
@@ -279,12 +285,12 @@ START_TEST(a_segment_is_dropped_before_its_time) {
 }
 END_TEST
 
-// As when it expires.
+// Packets requested before their segment is dropped are delivered, as when it expires.
 START_TEST(what_was_promised_outlives_a_drop) {
   one_lane lane = open_lane(in_fours_gathered);
   sequence seen = {.server = lane.server};
   server_request(lane.server, 0, 0, 6);
-  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK); // four are in the making
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK); // four are being made
   const weft_segment_id id = server_id(0);
   const uint8_t data[1] = {1};
   for (int i = 0; i < 2; i++) {
@@ -310,7 +316,7 @@ START_TEST(what_was_promised_outlives_a_drop) {
 }
 END_TEST
 
-// --- how much waits ---
+// --- limits on waiting requests ---
 
 START_TEST(what_waits_has_a_bound) {
   one_lane lane = open_lane(at_most_ten);
@@ -326,7 +332,8 @@ START_TEST(what_waits_has_a_bound) {
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
   ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_BUFFER);
   ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_BUFFER);
-  ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN); // there will be no room
+  // segment 3 is unknown, whatever room there is
+  ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN);
   server_take_all(lane.server, 10, note_client, &seen);
   close_lane(&lane);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system refuses threads, mutexes, semaphores or condition variables, one call after the other:
-// whatever makes them says WEFT_E_THREAD, leaves nothing behind, and works when it is called again.
+// The system refuses to create a thread, mutex, semaphore or condition variable, one call after
+// another: the constructor returns WEFT_E_THREAD, leaks nothing, and works when it is called again.
 // The linker puts the functions below between the library and the system (--wrap, see BUILD).
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "weft/storage.h"
 
 static atomic_long calls;
-static long refused; // the call that fails, from 1; 0: none
+static long refused; // the call that fails, counted from 1; 0: none
 
 static bool refuse(void) { return atomic_fetch_add(&calls, 1) + 1 == refused; }
 
@@ -54,7 +54,7 @@ static weft_status make_context(weft_ctx **out) {
       out, &(weft_ctx_options){.backend = "scalar", .threads = 3, .allocator = &memory.allocator});
 }
 
-// Each makes one handle and frees it.
+// Each creates one handle and frees it.
 static weft_status context(void) {
   weft_ctx *ctx;
   const weft_status status = make_context(&ctx);
@@ -75,7 +75,7 @@ static weft_status code(void) {
   return status;
 }
 
-// So late that a lane has measured enough at once.
+// Advances so far that a lane is calibrated at once.
 static int64_t tick(void *user) {
   int64_t *now_us = user;
   return *now_us += 1000000;
@@ -102,7 +102,7 @@ static weft_status server(void) {
 static const struct {
   const char *what;
   weft_status (*make)(void);
-  long least; // calls that it makes at least, or the loop has not seen what it should
+  long least; // the fewest such calls that creating it makes; with fewer the loop covers too little
 } handles[] = {{"context", context, 7}, {"code", code, 8}, {"server", server, 16}};
 
 START_TEST(every_refusal_is_a_status) {

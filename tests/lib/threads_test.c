@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One context under several threads at once, each with handles of its own: the pool is shared, and
-// so is a segment. And the library's first use, on several threads at once. Made for
-// ThreadSanitizer.
+// One context under several threads at once, each with its own handles: they share the pool and a
+// segment. And the library's first use, on several threads at once. For ThreadSanitizer.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,7 +21,8 @@ typedef struct worker {
   bool same;          // the bytes came back
 } worker;
 
-// Encode, relay and decode one segment; EXPECT is not for threads, so the status is handed back.
+// Encodes, relays and decodes one segment. EXPECT does not work on threads, so a status is
+// returned.
 static weft_status relay(worker *w) {
   weft_encoder *encoder;
   weft_decoder *relay_decoder, *sink;
@@ -53,7 +53,7 @@ static weft_status relay(worker *w) {
   return WEFT_OK;
 }
 
-// Many segments at once in one call, from several callers at once.
+// Codes several segments in one call, from several threads at once.
 static weft_status batch(worker *w) {
   enum { JOBS = 6 };
   weft_encoder *encoder;
@@ -82,7 +82,7 @@ static weft_status batch(worker *w) {
                                 .out_stride = K};
   }
   WEFT_TRY(weft_decode_batch(w->ctx, jobs, JOBS, NULL));
-  size_t singular = 0; // one in 250; all six are never
+  size_t singular = 0; // about one in 250; all six never
   for (size_t j = 0; j < JOBS; j++)
     if (jobs[j].status == WEFT_E_SINGULAR)
       singular++;
@@ -126,8 +126,8 @@ END_TEST
 
 // --- first use ---
 
-// What a program does first, on every thread at once: nothing of the library was called before, as
-// Check runs each test in a process of its own.
+// Makes the calls a program begins with, on every thread at once. The library was not used before,
+// as Check runs each test in its own process.
 static void *begin(void *user) {
   worker *w = user;
   pthread_barrier_wait(&first);

@@ -18,13 +18,13 @@ static size_t from_hex(const char *hex, uint8_t *out) {
   return count;
 }
 
-// What the parts of one vector line say.
+// One parsed line of vectors.
 typedef struct vector {
   char kind[16], mode[32];
   weft_packet packet;
   uint8_t payload[BYTES_MAX], coefficients[BYTES_MAX];
   size_t payload_bytes;
-  uint8_t wanted[BYTES_MAX]; // behind the colon
+  uint8_t wanted[BYTES_MAX]; // after the colon
   size_t wanted_bytes;
 } vector;
 
@@ -126,7 +126,7 @@ static void check_reject(const vector *v) {
   weft_packet untouched, parsed;
   memset(&untouched, 0x5A, sizeof untouched);
   memcpy(&parsed, &untouched, sizeof parsed);
-  // mode holds the last bare word, which is the reason: the status is the first.
+  // mode holds the last bare word, which is the reason; the first is the status.
   const weft_status status = weft_packet_parse(v->wanted, v->wanted_bytes, &parsed);
   EXPECT(status != WEFT_OK);
   EXPECT(memcmp(&parsed, &untouched, sizeof parsed) == 0);
@@ -172,9 +172,8 @@ START_TEST(vectors_of_the_document) {
 }
 END_TEST
 
-// Every length but the right one is refused, from a heap block of exactly that length.
-// Coefficient after coefficient by the document's rule, of a keystream that is as long as any can
-// need it.
+// Draws the coefficients one by one according to the document, from a keystream long enough for any
+// packet.
 static void read_sparse(const weft_packet *packet, uint8_t *out) {
   const uint64_t words[4] = {packet->id.stream, packet->id.segment, packet->seed, 0};
   uint8_t key[32], stream[4 * WEFT_MAX_BLOCKS];
@@ -211,6 +210,7 @@ START_TEST(sparse_seeds_of_any_shape) {
 }
 END_TEST
 
+// Every length but the right one is refused; each is read from a heap block of exactly that length.
 START_TEST(only_the_exact_length_is_read) {
   fixture_start(1);
   const weft_segment_id id = fixture_id(7, 33);
@@ -239,7 +239,7 @@ START_TEST(only_the_exact_length_is_read) {
 }
 END_TEST
 
-// A header whose payload is coded in place behind it.
+// A header can be written alone, in front of a payload that is coded in place.
 START_TEST(header_alone_and_in_place) {
   fixture_start(2);
   const weft_segment_id id = fixture_id(5, 9);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, streams and copies of the double (device_double.h): what kernels/cuda/device.cu is on a
-// GPU. Streams get on by a random step whenever something is asked of them.
+// Memory, streams and copies of the device double (device_double.h), in place of
+// kernels/cuda/device.cu. A random stream may advance by one operation whenever the double is
+// called.
 #define _POSIX_C_SOURCE 200809L
 #include "tests/lib/device_double/device_double.h"
 
@@ -27,7 +28,7 @@
 
 typedef struct block {
   struct block *next;
-  const weft_device *device; // whose it is
+  const weft_device *device; // the owner
   weft_mem mem;
   uint8_t *memory;
   size_t bytes;
@@ -35,7 +36,7 @@ typedef struct block {
 
 typedef struct double_stream {
   struct double_stream *next;
-  const weft_device *device; // whose it is
+  const weft_device *device; // the owner
   uint64_t id;
   double_op *head, *tail;
   uint64_t queued, done; // operations
@@ -45,11 +46,11 @@ struct weft_device {
   const weft_allocator *allocator;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects everything below
 static block *blocks;
 static double_stream *streams;
 static uint64_t next_id = 1, dice = 0x9E3779B97F4A7C15u;
-static bool broken; // what is copied now comes out wrong
+static bool broken; // copies now produce wrong bytes
 static struct {
   size_t calls, at;
   int error, lasting;
@@ -78,7 +79,7 @@ size_t weft_cuda_calls(void) {
   return calls;
 }
 
-// As weft_cuda_status has it, for those that tests inject.
+// Maps a CUDA error as weft_cuda_status does, for the errors that tests inject.
 static weft_status status_of(int error) {
   enum { MEMORY_ALLOCATION = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILURE = 719 };
   if (error == MEMORY_ALLOCATION)
@@ -123,7 +124,8 @@ void double_close(weft_mem mem, const void *from, size_t bytes) {
     ASAN_POISON_MEMORY_REGION(from, bytes);
 }
 
-// Sizes that no caller relies on, and bytes that no caller may take for zero.
+// Allocates a block, with a size limit that no caller relies on, and fills it with bytes that are
+// not zero.
 static weft_status block_new(const weft_device *device, weft_mem mem, size_t bytes, void **out) {
   enum { SANE = 1 << 30 };
   *out = NULL;
@@ -200,7 +202,7 @@ static void run_until(double_stream *stream, uint64_t done) {
   }
 }
 
-// Some stream gets on by one operation, or none does.
+// Advances a random stream by one operation, or none.
 static void step(void) {
   dice = dice * 6364136223846793005u + 1442695040888963407u;
   size_t skip = (size_t)(dice >> 60);
@@ -280,8 +282,9 @@ weft_status weft_device_stream_poll(weft_device *device, void *handle) {
   return status;
 }
 
-// What a real stream does not have when it broke, this one has: work that is waited for in vain
-// must not be done later, in memory that the caller was told is free. Nobody may rely on its bytes.
+// Does the queued work even when the stream has failed, which a real stream would not: the work
+// must not run later, in memory that the caller was told is free. Its results are made wrong, so no
+// caller can rely on them.
 weft_status weft_device_stream_wait(weft_device *device, void *handle) {
   (void)device;
   double_stream *stream = handle;
@@ -352,7 +355,7 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
   pthread_mutex_lock(&lock);
   const weft_status status = enqueue(stream, &c.op, sizeof c);
   if (status == WEFT_OK && (to_mem == WEFT_MEM_HOST || from_mem == WEFT_MEM_HOST))
-    run_until(stream, ((double_stream *)stream)->queued); // as the runtime does
+    run_until(stream, ((double_stream *)stream)->queued); // as the CUDA runtime does
   pthread_mutex_unlock(&lock);
   return status;
 }
@@ -422,7 +425,7 @@ void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   const freeing f = {{.run = run_free}, memory};
   pthread_mutex_lock(&lock);
   const int error = fault.error;
-  fault.error = 0; // freeing does not fail
+  fault.error = 0; // freeing cannot fail
   const weft_status status = enqueue(exec->stream, &f.op, sizeof f);
   fault.error = error;
   fault.calls--;
@@ -452,8 +455,8 @@ weft_status weft_device_open(weft_device **out, size_t index, const weft_allocat
   return WEFT_OK;
 }
 
-// Frees what memory was left, as a real device does; all work has been waited for. A stream that is
-// left would be for good.
+// Closes a device and frees the memory left on it, as a real device does; all work has been waited
+// for. Aborts if a stream is left, which would leak.
 void weft_device_close(weft_device *device) {
   if (!device)
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The double's row: operations noted down on a stream and done by the best host row; and the table
-// that has it before the host rows.
+// The double's row: operations recorded on a stream and done by the best host row; and the table
+// that puts it before the host rows.
 #define WEFT_DOUBLE_OWN
 #include "tests/lib/device_double/names.h"
 
@@ -12,13 +12,13 @@
 #include "lib/coefficients.h"
 #include "tests/lib/device_double/device_double.h"
 
-// X in the row's own layout, which nothing but the row may read as bytes.
+// X in the row's own layout, which only the row may interpret.
 struct weft_operand {
-  uint8_t *bytes; // device memory: (k, len), each byte turned over
+  uint8_t *bytes; // device memory: (k, len), each byte complemented
   size_t k, len;
 };
 
-// The best host row: shapes that are meant for a device take the scalar row minutes.
+// Returns the best host row: the scalar row would take minutes for shapes meant for a device.
 static const weft_backend *host_row(void) {
   const weft_machine machine = {.cpu = weft_cpu_features()};
   const weft_backend *row = NULL;
@@ -46,7 +46,7 @@ static void *must(void *memory) {
   return memory;
 }
 
-// The host's part of a launch allocates descriptors, which can fail.
+// Allocates as the host part of a launch does for its descriptors; this can fail.
 static weft_status describe(const weft_exec *exec) {
   void *memory = exec->allocator->alloc(exec->allocator->user, 64, 16);
   if (!memory)
@@ -60,9 +60,9 @@ static weft_status describe(const weft_exec *exec) {
 typedef struct product {
   double_op op;
   weft_gemm gemm;
-  const uint8_t **x_ptr; // copies, NULL where there are none
+  const uint8_t **x_ptr; // copies, or NULL
   uint8_t **y_ptr;
-  uint8_t *a;            // a copy of coefficients in ordinary memory, which travel with a launch
+  uint8_t *a; // a copy of the coefficients in host memory, which are passed with a launch
   weft_factors *factors; // likewise
 } product;
 
@@ -129,7 +129,7 @@ static weft_status gemm(const weft_backend *row, const weft_exec *exec, const we
     const weft_gemm *g = &gemms[i];
     if (g->m == 0 || g->len == 0)
       continue;
-    if (g->k > 0 && g->len > WEFT_RANGE_BYTES) // without terms it is the padding of a segment
+    if (g->k > 0 && g->len > WEFT_RANGE_BYTES) // without terms: the padding of a segment
       return WEFT_E_ARGUMENT;
     if (g->y.mem == WEFT_MEM_HOST || (g->k > 0 && !g->x_prepared && g->x.mem == WEFT_MEM_HOST))
       return WEFT_E_UNSUPPORTED;
@@ -239,7 +239,7 @@ weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const u
   return bytes ? double_enqueue(exec->stream, &c.op, sizeof c) : WEFT_OK;
 }
 
-// The double compiles nothing.
+// The double compiles no kernels.
 void weft_device_compile_after(weft_device *device, size_t bytes) {
   (void)device;
   (void)bytes;
@@ -382,7 +382,7 @@ static weft_status prepare_many(const weft_backend *row, const weft_exec *exec, 
     const weft_const_rows rows = {.base = x[made], .stride = x_stride, .mem = WEFT_MEM_DEVICE};
     status = prepare(row, exec, k, len, &rows, &out[made]);
   }
-  if (status != WEFT_OK) // those that were made are about to be filled
+  if (status != WEFT_OK) // the operands made so far are about to be filled
     (void)weft_device_stream_wait(exec->device, exec->stream);
   while (status != WEFT_OK && made > 0)
     release(row, exec, out[--made]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the double in the place of kernels/device.h, of the table of rows and of the injected
-// faults, in every source that is compiled with `-include` of this file: lib/ once more, and the
-// suites of tests/cuda. Everything else links as usual, beside real devices where the build has
-// them.
+// Replaces kernels/device.h, the table of rows and the injected faults by the device double
+// (device_double.h), in every source that is compiled with `-include` of this file: lib/, compiled
+// a second time, and the suites of tests/cuda. Everything else links as usual, together with real
+// devices if the build has them.
 #ifndef WEFT_TESTS_DEVICE_DOUBLE_NAMES_H
 #define WEFT_TESTS_DEVICE_DOUBLE_NAMES_H
 
-#define _GNU_SOURCE // sources ask for what they need of POSIX too late, behind this file
+#define _GNU_SOURCE // included first: the sources' own feature macros come too late
 
 #define weft_device_count weft_double_count
 #define weft_device_absence weft_double_absence
@@ -32,13 +32,13 @@
 #define weft_cuda_inject weft_double_inject
 #define weft_cuda_calls weft_double_calls
 
-// Columns that the double's row takes at most, and lib/storage gives it: for real ones 2^30.
+// The most columns that the double's row accepts, and lib/storage passes it; 2^30 for real devices.
 #define WEFT_RANGE_BYTES ((size_t)64 << 10)
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 
-// The double's row, then the host rows of the real table.
+// Returns the double's row followed by the host rows of the real table.
 const weft_backend *weft_double_table(size_t *count);
 weft_status weft_double_select(const weft_machine *machine, weft_mem mem, const char *forced,
                                const weft_backend **out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The field: the definition against long division, and every table against the definition.
+// The field: its definition against long division, and every table against the definition.
 #include "kernels/backend.h"
 #include "kernels/cpu.h"
 #include "kernels/gf256.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// Multiplication by shift and add, reducing as it goes: written differently from weft_gf256_mul.
+// Multiplies by shift and add, reducing on the way: written differently from weft_gf256_mul.
 static unsigned multiply(unsigned a, unsigned b) {
   unsigned sum = 0;
   for (; b; b >>= 1) {
@@ -59,7 +59,7 @@ START_TEST(tables_without_special_cases) {
 }
 END_TEST
 
-// Rows that multiply byte by byte, all pairs.
+// Rows that multiply byte by byte give the right product for all pairs.
 START_TEST(pairs) {
   static uint8_t a[65536], b[65536], y[65536];
   size_t rows = 0;
@@ -89,7 +89,8 @@ START_TEST(nibbles) {
 }
 END_TEST
 
-// The bit matrix `rows` times x: byte 7 - b has the bits of x whose parity is bit b.
+// Returns the bit matrix `rows` times x: bit b of the result is the parity of byte 7 - b of `rows`
+// and x.
 static uint8_t mapped(uint64_t rows, uint8_t x) {
   unsigned y = 0;
   for (unsigned b = 0; b < 8; b++)

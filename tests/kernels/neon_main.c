@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks of rows_test.c for 64-bit Arm, as a static program without Check, run under emulation:
-// every row that the chip has, with one case in so many; rows that go byte by byte are tested
-// natively too, and take fewer.
+// every row that the chip supports, with a fraction of the cases; rows that work byte by byte are
+// also tested natively, and run fewer.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

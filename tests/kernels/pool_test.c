@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool: each index exactly once, never more threads than asked, several callers at once.
+// The pool: it runs each index exactly once, never uses more threads than requested, and accepts
+// several callers at once.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ static int64_t now_ns(void) {
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-// Busy for short times, which sleeping would make long.
+// Waits actively for short times, which sleeping would prolong.
 static void pause_us(long us) {
   if (us >= 1000)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
@@ -87,16 +88,16 @@ START_TEST(threads_share_and_stay_within_bounds) {
     ck_assert_int_ge(atomic_load(&c.most), 2); // 20 ms of sleep each is time enough to join
     if (round > 0 && atomic_load(&c.most) > most)
       most = atomic_load(&c.most);
-    pause_us(10000); // they fall asleep
+    pause_us(10000); // let the threads fall asleep
   }
-  ck_assert_int_eq(most, 3); // each is woken
+  ck_assert_int_eq(most, 3); // every thread is woken
   weft_pool_free(pool);
 }
 END_TEST
 
 typedef struct first_of { // each thread's first index
   pthread_t caller;
-  atomic_bool begun[2]; // the other one; the caller
+  atomic_bool begun[2]; // the other thread; the caller
   size_t first[2];
 } first_of;
 
@@ -108,16 +109,16 @@ static void note_first(void *user, size_t index) {
   nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
 }
 
-// In every job of one size the same indices, so that they are in its core's cache; the caller's are
-// the first ones.
+// A thread takes the same indices in every job of one size, so that their data are in its core's
+// cache; the caller takes the first ones.
 START_TEST(each_thread_begins_with_its_own_share) {
   enum { EACH = 8 };
   test_allocator memory;
   weft_pool *pool = pool_of(&memory, 2);
-  int both = 0; // or nothing was seen
+  int both = 0; // otherwise nothing was tested
   for (int round = 0; round < 10; round++) {
     first_of f = {.caller = pthread_self()};
-    weft_pool_run(pool, 2 * EACH + 1, note_first, &f); // the odd one is the caller's
+    weft_pool_run(pool, 2 * EACH + 1, note_first, &f); // the extra index is the caller's
     ck_assert(!atomic_load(&f.begun[1]) || f.first[1] <= EACH);
     ck_assert(!atomic_load(&f.begun[0]) || f.first[0] > EACH);
     both += atomic_load(&f.begun[0]) && atomic_load(&f.begun[1]);
@@ -133,7 +134,7 @@ static int64_t cpu_ns(void) {
   return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
 }
 
-// Who has nothing to do looks out for a while, and sleeps then.
+// Idle threads spin for a while and then sleep.
 START_TEST(idle_threads_sleep) {
   test_allocator memory;
   weft_pool *pool = pool_of(&memory, 4);
@@ -182,7 +183,7 @@ START_TEST(freeing_waits_for_running_work) {
 }
 END_TEST
 
-// Threads that have just begun, or lie down, hear that they are to end.
+// Threads that have just started, or are falling asleep, notice that the pool is freed.
 START_TEST(pools_end_at_any_moment) {
   enum { POOLS = 1000 };
   test_allocator memory;
@@ -199,7 +200,7 @@ START_TEST(pools_end_at_any_moment) {
 }
 END_TEST
 
-// Jobs that come while workers look out, lie down or sleep, and end while others wake.
+// Jobs work whether they come while workers spin, fall asleep or sleep, or end while others wake.
 START_TEST(jobs_come_at_any_moment) {
   enum { JOBS = 400, MOST_US = 60 };
   test_allocator memory;

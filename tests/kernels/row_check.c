@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one row against the definition; few outputs are in row_check_few.c, inverses and xorm
-// in row_check_other.c.
+// Checks products of one row against the definition; few outputs are in row_check_few.c, inverses
+// and xorm in row_check_other.c.
 #include "tests/kernels/row_check.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ bool row_check_rows_end(row_check_rows *rows) {
   return good;
 }
 
-// Where rows lie in their guarded pages, and the product they are to give.
+// Rows in their guarded pages, and the product expected of them.
 typedef struct setting {
   test_guard x[ROWS_MAX], y[ROWS_MAX];
   uint8_t a[ROWS_MAX * ROWS_MAX];
@@ -89,7 +89,7 @@ typedef struct setting {
 
 typedef struct placed {
   size_t m, k, len;
-  bool at_end;   // flush with the page's end, else `offset` bytes behind its begin
+  bool at_end;   // flush with the page's end, else `offset` bytes after its start
   size_t offset; // bytes
   weft_partition partition;
   weft_pool *pool;
@@ -116,7 +116,7 @@ static void setting_free(setting *s) {
   free(s);
 }
 
-// The bytes of an output row and up to MARGIN around them must be as expected.
+// Whether an output row and up to MARGIN bytes around it are as expected.
 static bool row_as_expected(const setting *s, const placed *p, size_t i, bool accumulate) {
   const uint8_t *row = place(&s->y[i], p);
   const size_t at = (size_t)(row - s->y[i].begin);
@@ -186,10 +186,10 @@ bool row_check_lengths(row_check *check) {
   for (size_t len = 0; len <= 260 && good; len++)
     for (size_t offset = 0; offset < 64 && good; offset++)
       for (int at_end = 0; at_end < 2 && good; at_end++) {
-        // Flush with the guards always; elsewhere one case in `step`.
+        // Rows flush with the guard pages are always checked; of the others, one case in `step`.
         if (offset > 0 && turn++ % check->step != 0)
           continue;
-        // Small shapes keep this quick; shapes are row_check_shapes' business.
+        // Small shapes keep this fast; row_check_shapes covers the others.
         const placed p = {.m = test_rng_below(&rng, 4) == 0 ? 1 : 1 + test_rng_below(&rng, 3),
                           .k = 1 + test_rng_below(&rng, 3),
                           .len = len,
@@ -197,7 +197,7 @@ bool row_check_lengths(row_check *check) {
                           .offset = offset};
         good = run_placed(check, s, &p, &rng);
       }
-  // A single output row is multiplied in another way when it is long, several sources at a time.
+  // A long single output row is multiplied in another way, several sources at a time.
   static const size_t longer[] = {319, 320, 511, 512, 513, 576, 1023, 1025, 2111, 4095, 4096};
   for (size_t l = 0; l < sizeof longer / sizeof *longer && good; l++)
     for (size_t k = 1; k <= ROWS_MAX && good; k += check->step > 1 ? 3 : 1)
@@ -262,7 +262,7 @@ bool row_check_threads(row_check *check) {
   return good && (test_allocator_live(&memory) == 0 || row_check_fail(check, "threads", "leak"));
 }
 
-// A batch of `count` equal shapes with strided rows; strides are odd on purpose.
+// Checks a batch of `count` equal shapes with strided rows; strides are odd on purpose.
 static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t len,
                       weft_pool *pool, bool accumulate, test_rng *rng) {
   const size_t stride = len + 3, a_stride = k + 5;
@@ -306,7 +306,7 @@ static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t
   return row_check_fail(check, "batch", text);
 }
 
-// A product of rows that are given by pointers, which one panel may take as it stands.
+// Checks a product of rows given by pointers, which a panel may use without copying.
 static bool run_pointers(row_check *check, size_t m, size_t k, test_rng *rng) {
   enum { LEN = 400 };
   uint8_t *const memory = row_check_memory((k + 2 * m) * LEN + m * k);
@@ -346,7 +346,8 @@ bool row_check_shapes(row_check *check) {
         good = (check->step > 1 && test_rng_below(&rng, 4) > 0) ||
                run_batch(check, 1 + test_rng_below(&rng, 3), sizes[m], sizes[k],
                          test_rng_below(&rng, 400), NULL, accumulate, &rng);
-  // Many products for few threads; one that is large enough to be shared; both sides of a panel.
+  // Many products for few threads; one large enough to be shared; panels exceeded in both
+  // directions.
   const size_t big = check->step > 1 ? 64 : 200;
   good = good && run_batch(check, 23, 5, 6, 130, pool, false, &rng);
   good = good && run_batch(check, 1, 70, 60, 1000, pool, true, &rng);
@@ -354,7 +355,7 @@ bool row_check_shapes(row_check *check) {
   good = good && run_batch(check, 1, WEFT_PANEL_ROWS + 9, 3, big, NULL, true, &rng);
   good = good && run_batch(check, 1, 1, 40, 9001, NULL, false, &rng);
   good = good && run_batch(check, 1, 21, 300, 777, NULL, true, &rng);
-  // Sources that the driver has packed: in one part, in three.
+  // Sources that the driver has packed: in one part, and in three.
   good = good && run_batch(check, 1, 41, 70, 1111, NULL, false, &rng);
   good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, NULL, true, &rng);
   good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, pool, false, &rng);

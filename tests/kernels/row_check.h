@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of the table against the row `scalar`, the specification. Free of Check, so that the same
-// checks run under it, on emulated instructions and in the static program for Arm.
+// Checks one row of the table (kernels/table.c) against the row `scalar`, the specification. Free
+// of Check, so that the same checks run under it, on emulated instructions, and in the static
+// program for Arm.
 #ifndef WEFT_TESTS_KERNELS_ROW_CHECK_H
 #define WEFT_TESTS_KERNELS_ROW_CHECK_H
 
@@ -23,30 +24,30 @@ bool row_check_lengths(row_check *check);
 bool row_check_shapes(row_check *check);
 // m 1..18 over rows of thousands of bytes, at guard pages.
 bool row_check_few_outputs(row_check *check);
-// Sizes that are worth Strassen's way, at guard pages, with memory that fails; and with threads.
+// Sizes for which Strassen's method pays, at guard pages, with memory that fails; and with threads.
 bool row_check_large(row_check *check);
 bool row_check_large_shared(row_check *check);
-// Random bits over packets, as blocks of them, by rows that take such.
+// Random bits times packets, as blocks of bits, by rows that accept them.
 bool row_check_bits(row_check *check);
-// Random bits over packets, as machine code, by rows that compile it.
+// Random bits times packets, as machine code, by rows that compile it.
 bool row_check_code(row_check *check);
-// Random bits over packets of one shard.
+// Random bits times the packets of one shard.
 bool row_check_spread(row_check *check);
-// The sum of two sources added to many rows, by rows with a way of their own.
+// The sum of two sources added to many rows, by rows with their own method for it.
 bool row_check_difference(row_check *check);
-// Random losses of codes by points, by rows that find by themselves what rebuilds them.
+// Random losses of codes by points, by rows that determine themselves how to rebuild them.
 bool row_check_rebuild(row_check *check);
-// Random factors in place of their matrices, rows at guard pages, memory that fails.
+// Random factors instead of their matrices, rows at guard pages, memory that fails.
 bool row_check_factors(row_check *check);
 // 1..3 threads, by columns, by rows and automatic, at guard pages.
 bool row_check_threads(row_check *check);
 // The operand made by prepare, or its refusal by rows without.
 bool row_check_prepared(row_check *check);
-// Random and singular matrices: the same verdict as scalar, the same bytes, A * A^-1 = I.
+// Random and singular matrices: the same status and bytes as scalar, and A * A^-1 = I.
 bool row_check_inverses(row_check *check);
-// States that packets arrive at one by one: their definition, and scalar's bytes.
+// States that packets are added to one by one: their definition, and scalar's bytes.
 bool row_check_eliminate(row_check *check);
-// Dense coefficients of seeds, at guard pages, or the refusal by rows without.
+// Dense coefficients from seeds, at guard pages, or the refusal by rows without.
 bool row_check_expand(row_check *check);
 // w 1..8, odd packet sizes, several groups.
 bool row_check_xorm(row_check *check);

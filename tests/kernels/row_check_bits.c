@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of packets by blocks of bits, which rows may have, against the same bits as coefficients
-// on scalar: any numbers of packets, groups and bytes, flush with guard pages.
+// Checks products of packets by blocks of bits, which rows may support, against the same bits as
+// coefficients on scalar: any numbers of packets, groups and bytes, flush with guard pages.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 
 enum { LINE = 64, BLOCK = 8, BLOCKS = ROW_CHECK_ROWS / BLOCK };
 
-// How the rows of a product are cut into groups, and each group's packets into two runs of bytes.
+// Divides the rows of a product into groups, and each group's packets into two runs of bytes.
 typedef struct bits_shape {
   size_t groups, group_bytes, cut;
   bool far;
-  size_t times; // what is needed of the scratch, so often
+  size_t times; // the scratch is so many times what is needed
 } bits_shape;
 
 static void multiply(const row_check *check, const row_check_rows *rows, const bits_shape *shape,
@@ -77,7 +77,7 @@ bool row_check_bits(row_check *check) {
                               .times = 1 + test_rng_below(&rng, 4)};
     bits_shape cut = shape;
     cut.cut = test_rng_below(&rng, shape.group_bytes + 1);
-    if (round % 4 == 1) { // stores past the caches want all of it aligned
+    if (round % 4 == 1) { // stores that bypass the caches need everything aligned
       cut.group_bytes = (shape.group_bytes + LINE - 1) / LINE * LINE;
       cut.cut = test_rng_below(&rng, cut.group_bytes / LINE + 1) * LINE;
     }

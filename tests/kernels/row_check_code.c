@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code for random matrices of bits, by rows that compile, against the definition: any
+// Checks machine code for random bit matrices, by rows that compile it, against the definition: any
 // numbers of packets of any shards, alignments, and runs of lines, flush with guard pages.
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@ enum { PACKETS = 8, SHARDS = 40 };
 
 typedef struct code_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
-  unsigned density;                    // of 256 bits so many are set
-  size_t folded;                       // shards, as those of weft_xor_matrix
-  size_t ahead;                        // what is fetched lies so far on
+  unsigned density;                    // so many of 256 bits are set
+  size_t folded;                       // shards, as in weft_xor_matrix
+  size_t ahead;                        // prefetch distance
 } code_shape;
 
 static void random_bits(uint8_t *bits, size_t count, unsigned density, test_rng *rng) {
@@ -22,7 +22,7 @@ static void random_bits(uint8_t *bits, size_t count, unsigned density, test_rng 
     bits[i] = bits[i] < density;
 }
 
-// What outputs are to be is left in `want`.
+// Leaves the expected outputs in `want`.
 static void define(const row_check_rows *rows, const row_check_shape *c, const code_shape *shape,
                    const uint8_t *bits) {
   uint8_t *inner[SHARDS];
@@ -40,18 +40,18 @@ static void define(const row_check_rows *rows, const row_check_shape *c, const c
   row_check_define_xorm(&xorm);
 }
 
-// Adds rows of the shards before the folded one to its own, or takes them out again.
+// Adds the rows of the shards before the last folded one to its rows, or removes them again.
 static void fold(uint8_t *bits, const code_shape *shape, size_t inputs) {
   const size_t all = shape->w * inputs; // bits of a shard's rows
   for (size_t i = 0; shape->folded > 1 && i < (shape->folded - 1) * all; i++)
     bits[(shape->folded - 1) * all + i % all] ^= bits[i];
 }
 
-// Some groups in one go, the last one in two, as far as it is cut. What is fetched ahead may lie
-// anywhere.
+// Codes all groups but the last in one call, and the last in two, divided at `cut`. Prefetched
+// addresses need not exist.
 static void run_code(const weft_xor_code *code, const row_check_rows *rows,
                      const code_shape *shape) {
-  test_guard memory = test_guard_new(code->scratch_bytes); // whole lines
+  test_guard memory = test_guard_new(code->scratch_bytes); // of whole lines
   uint8_t *scratch = memory.end - code->scratch_bytes, *const *out = (uint8_t *const *)rows->y;
   const size_t last = (shape->groups - 1) * shape->w * shape->packet_bytes;
   const size_t cut = last + shape->cut, end = last + shape->packet_bytes;
@@ -100,7 +100,7 @@ static bool run(row_check *check, const row_check_shape *c, const code_shape *sh
          row_check_fail(check, "code", text);
 }
 
-// Sizes that are not whole lines, or nothing, are refused, and memory that fails is told.
+// Sizes that are zero or not whole lines are refused, and failed allocations are reported.
 static bool refuses(row_check *check) {
   const uint8_t bits[4] = {1, 0, 0, 1};
   weft_xor_matrix matrix = {.bits = bits, .outputs = 2, .inputs = 2, .w = 2, .packet_bytes = 64};
@@ -135,7 +135,8 @@ bool row_check_code(row_check *check) {
   for (size_t round = 0; round < ROUNDS; round += check->step) {
     const bool large = round % 16 == 0;
     const size_t lines = 1 + test_rng_below(&rng, 4), m = 1 + test_rng_below(&rng, large ? 16 : 6);
-    const size_t folded[] = {0, test_rng_below(&rng, m + 1), m}; // in some a pass is theirs alone
+    // with some, one pass handles folded shards only
+    const size_t folded[] = {0, test_rng_below(&rng, m + 1), m};
     const code_shape shape = {.w = 1 + test_rng_below(&rng, PACKETS),
                               .packet_bytes = lines * WEFT_XOR_LINE,
                               .groups = 1 + test_rng_below(&rng, 4),

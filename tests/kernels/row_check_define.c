@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by their definitions (kernels/backend.h), a byte at a time. The row `scalar` is no judge
-// of what it shares with the others: the driver that cuts products into panels.
+// Computes products by their definitions (kernels/backend.h), a byte at a time. The row `scalar`
+// cannot check the driver that divides products into panels, as it shares it with the other rows.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ uint8_t row_check_times(unsigned a, unsigned b) {
   return (uint8_t)sum;
 }
 
-// All products by a.
+// Returns all products by a.
 static const uint8_t *products_of(uint8_t a) {
   static uint8_t times[256][256];
   if (!times[1][1])
@@ -39,7 +39,7 @@ void row_check_define_gemm(const weft_gemm *g) {
   }
 }
 
-// Byte b of packet (i, l) of a group adds up byte b of all packets (j, c) whose bit is set.
+// Byte b of packet (i, l) of a group is the sum of bytes b of all packets (j, c) whose bit is set.
 void row_check_define_xorm(const weft_xorm *o) {
   const size_t packet = o->packet_bytes, group = o->w * packet;
   for (size_t at = 0; at < o->len; at += group)
@@ -53,7 +53,7 @@ void row_check_define_xorm(const weft_xorm *o) {
     }
 }
 
-// Cross-multiplied: row r becomes a[c][c] * row r + a[r][c] * row c, for which nothing is divided.
+// Eliminates without dividing: row r becomes a[c][c] * row r + a[r][c] * row c.
 bool row_check_is_regular(const uint8_t *matrix, size_t k) {
   uint8_t *const a = memcpy(row_check_memory(k * k), matrix, k * k);
   bool regular = true;

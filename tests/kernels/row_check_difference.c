@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of two sources times a column, added to many rows, by rows that have a way of their own
+// Checks the sum of two sources times a column, added to many rows, by rows with their own method
 // for it: any number of rows, whole or in runs of columns, flush with guard pages.
 #include <stdio.h>
 
 #include "tests/kernels/row_check_internal.h"
 
-// As a product of both sources it is one whose coefficients come in pairs.
+// Expects what a product of both sources gives, with every coefficient twice.
 static bool run(row_check *check, const row_check_shape *c, size_t cut, test_rng *rng) {
   uint8_t column[ROW_CHECK_ROWS], pairs[2 * ROW_CHECK_ROWS];
   test_rng_fill(rng, column, c->m);
@@ -43,7 +43,7 @@ bool row_check_difference(row_check *check) {
     if (!run(check, &c, cut, &rng))
       return false;
   }
-  // Longer than what stays near while several passes go over it.
+  // Longer than what stays in a cache while several passes go over it.
   const row_check_shape long_one = {
       .m = 9, .k = 2, .len = 600 * 1024 + 130, .offset = 3, .accumulate = true, .uneven = true};
   return check->step > 1 || run(check, &long_one, 0, &rng);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progressive elimination of one row: what its definition says of every state, and scalar's bytes.
+// Checks progressive elimination by one row: every state against its definition, and scalar's
+// bytes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_rng.h"
 
-// Packets of `count` sources; states of the row and of scalar.
+// Packets of `count` sources, and the states of the row and of scalar.
 typedef struct scene {
   weft_eliminate o, want;
   uint8_t *source; // (count, k, len)
@@ -26,7 +27,7 @@ static void encode(uint8_t *y, const uint8_t *a, const uint8_t *source, size_t k
       y[i] ^= weft_gf256_mul(a[j], source[j * len + i]);
 }
 
-// Dense, sparse and repeated vectors, some of them zero.
+// Makes dense, sparse and repeated vectors, some of them zero.
 static void fill_packets(uint8_t *a, uint8_t *y, const scene *s, test_rng *rng) {
   const size_t k = s->o.k, len = s->o.len;
   for (size_t i = 0; i < s->o.count * s->o.arrivals; i++) {
@@ -53,7 +54,7 @@ static scene scene_new(size_t count, size_t arrivals, size_t k, size_t len, test
   s.o.c = row_check_memory(count * k * k);
   s.o.x = row_check_memory(count * k * len);
   s.o.known = row_check_memory(count * k);
-  test_rng_fill(rng, s.o.c, count * k * k); // rows that are not known mean nothing
+  test_rng_fill(rng, s.o.c, count * k * k); // rows that are not known have no meaning
   test_rng_fill(rng, s.o.x, count * k * len);
   memset(s.o.known, 0, count * k);
   s.o.pivot = row_check_memory(count * arrivals * sizeof *s.o.pivot);
@@ -71,7 +72,7 @@ static void scene_free(scene *s) {
   free(s->want.c), free(s->want.x), free(s->want.known), free(s->want.pivot);
 }
 
-// Reduced row echelon form whose payloads are what its vectors say of the source.
+// Whether the state is in reduced row echelon form, with payloads that match its vectors.
 static bool is_reduced(const scene *s) {
   const size_t k = s->o.k, len = s->o.len;
   uint8_t *expect = row_check_memory(len);
@@ -113,7 +114,7 @@ bool row_check_eliminate(row_check *check) {
     const weft_exec exec = {0};
     good = row->eliminate(row, &exec, &s.o) == WEFT_OK &&
            scalar->eliminate(scalar, &exec, &s.want) == WEFT_OK && is_reduced(&s) && same(&s);
-    // Once more: nothing of what came can be innovative again.
+    // Fed again, no packet can be innovative.
     good = good && row->eliminate(row, &exec, &s.o) == WEFT_OK && is_reduced(&s);
     for (size_t j = 0; j < s.o.count * s.o.arrivals && good; j++)
       good = s.o.pivot[j] == WEFT_NO_PIVOT;

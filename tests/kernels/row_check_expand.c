@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coefficients of seeds against their definition (docs/wire.md): ChaCha20 of RFC 8439, one block at
-// a time.
+// Checks coefficients of seeds against their definition (docs/wire.md): ChaCha20 of RFC 8439, one
+// block at a time.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,12 +58,12 @@ static void define(const weft_seed *seed, size_t k, uint8_t *out) {
 static weft_seed random_seed(test_rng *rng) {
   weft_seed seed;
   test_rng_fill(rng, &seed, sizeof seed);
-  if (test_rng_below(rng, 3) == 0) // they count up past the end
+  if (test_rng_below(rng, 3) == 0) // the seeds wrap around
     seed.seed = UINT64_MAX - test_rng_below(rng, 4);
   return seed;
 }
 
-// The last row ends at a guard page.
+// Checks an expansion whose last row ends at a guard page.
 static bool run(row_check *check, weft_expansion *e, weft_pool *pool, test_rng *rng) {
   test_allocator memory;
   test_allocator_init(&memory, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by factors (kernels/factors.h) against the same products entry by entry, with
-// rows flush with guard pages, whether the technique would choose factors for them or not.
+// Checks products by factors (kernels/factors.h, which defines steps, slots and detours) against
+// the same products entry by entry, with rows flush with guard pages, whether or not the technique
+// would choose factors for them.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,11 +12,11 @@
 
 _Static_assert((int)TEST_STEPS_ROWS <= (int)ROW_CHECK_ROWS, "rows of any steps fit");
 
-// A product of m rows, row by row.
+// A product of m rows, as factors and entry by entry.
 typedef struct product {
   const weft_factors *factors;
   const uint8_t *a;
-  char text[80]; // what its steps are
+  char text[80]; // describes its steps
 } product;
 
 // `fail`: the allocation that fails, counted from 1; 0: none.
@@ -24,11 +25,12 @@ static bool run_product(row_check *check, const product *p, const row_check_shap
   row_check_rows rows;
   row_check_rows_new(&rows, c, rng);
   weft_gemm g = row_check_rows_product(&rows, c, p->a);
-  // The row as it is, but that every matrix is worth its factors.
+  // A copy of the row for which every matrix is worth its factors.
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;
   kernel.steps_product = kernel.steps_sum = kernel.steps_entry = 0;
-  kernel.steps_past = c->len % 64 == 0 ? 0 : SIZE_MAX; // stores past the caches take aligned rows
+  // stores that bypass the caches need aligned rows
+  kernel.steps_past = c->len % 64 == 0 ? 0 : SIZE_MAX;
   row.host = &kernel;
   g.factors = p->factors;
   test_allocator scarce;
@@ -60,10 +62,10 @@ static bool run(row_check *check, const test_steps *steps, const row_check_shape
   return right;
 }
 
-// A bit for each kind of wide transform (kernels/host_steps.h): its rows, its direction, whether an
-// inverse one has zero constants or a forward one makes rows of Y, and what becomes of results:
-// they are stored, an inverse one's scaled or a forward one's added to as they are, or the like
-// scaled.
+// Returns a bit for each kind of wide transform (kernels/host_steps.h) in the factors. Kinds differ
+// in the number of rows; the direction; whether an inverse transform has zero constants, or a
+// forward one makes rows of Y; and the use of the results: they are stored, used elsewhere
+// unchanged, or used elsewhere scaled.
 static uint32_t kinds_of(const weft_factors *factors) {
   uint32_t kinds = 0;
   for (size_t a = 0; factors->acts && a < factors->acts->count; a++) {
@@ -96,9 +98,10 @@ static bool takes_wide(const row_check *check) {
   return check->row->host && check->row->host->wide_rows > 0;
 }
 
-// Transforms that a technique takes as one: every kind of them comes by, or the steps are no test.
+// Checks transforms that a technique executes in one pass. Every kind of them must occur, or the
+// random steps are no test.
 static bool run_transforms(row_check *check, test_rng *rng) {
-  enum { ROUNDS = 8, TRIES = 100000 }; // of 1000 one has the rarest kind
+  enum { ROUNDS = 8, TRIES = 100000 }; // the rarest kind is one in 1000
   static test_steps steps;
   const int all = 2 * 2 * 2 * 3;
   const size_t most = check->step > 1 ? 200 : 500;
@@ -110,7 +113,8 @@ static bool run_transforms(row_check *check, test_rng *rng) {
     if (try >= ROUNDS && !(kinds & ~seen))
       continue;
     seen |= kinds;
-    // Rows on lines, which may be stored past the caches, apart from them, and with a tail.
+    // Rows aligned to lines, which may be stored past the caches; unaligned rows; and rows with a
+    // tail.
     row_check_shape c = {.m = m, .k = k, .len = 64 * (32 + test_rng_below(rng, most))};
     if (!run(check, &steps, &c, 0, rng))
       return false;
@@ -128,8 +132,7 @@ static bool run_transforms(row_check *check, test_rng *rng) {
   return row_check_fail(check, "factors", text);
 }
 
-// A product by way of another one's: rows of X or zeros for its rows, what is added to what it
-// makes, the small matrix behind it; and the matrix that all of it is.
+// A detour, with the number of rows of X and the matrix (m, k) of the whole product.
 typedef struct detour {
   weft_detour is;
   uint16_t row[TEST_STEPS_ROWS], added[TEST_STEPS_ROWS], plus[TEST_STEPS_ROWS];
@@ -138,7 +141,8 @@ typedef struct detour {
   uint8_t all[TEST_STEPS_ROWS * TEST_STEPS_ROWS]; // (m, k)
 } detour;
 
-// Every row of X that the known product or what is added to it has, each once.
+// Chooses a random detour. Every row of X is used once, in the known product or added to its
+// result.
 static void choose_detour(test_rng *rng, const test_steps *known, detour *d) {
   const size_t zeros = test_rng_below(rng, 3), apart = test_rng_below(rng, 3);
   *d = (detour){
@@ -183,7 +187,7 @@ static void define_detour(const test_steps *known, detour *d) {
   }
 }
 
-// Sets `found` where the known product's acts do.
+// Checks a random detour; sets `found` if the known product's acts allow it.
 static bool run_detour(row_check *check, const test_steps *known, bool *found, uint32_t *kinds,
                        test_rng *rng) {
   static detour d;
@@ -200,7 +204,7 @@ static bool run_detour(row_check *check, const test_steps *known, bool *found, u
   const weft_status status = weft_factors_by_detour(factors, &d.is, &memory.allocator, &made);
   bool right = status == WEFT_OK || status == WEFT_E_UNSUPPORTED ||
                row_check_fail(check, "factors", "no detour");
-  weft_factors_free(factors, &memory.allocator); // the detour needs them no more
+  weft_factors_free(factors, &memory.allocator); // the detour no longer needs them
   if (made) {
     const row_check_shape c = {.m = d.is.m,
                                .k = d.k,
@@ -216,7 +220,7 @@ static bool run_detour(row_check *check, const test_steps *known, bool *found, u
   return right;
 }
 
-// Of random steps most cannot be gone by; enough are found, with whole transforms among them.
+// Most random steps allow no detour; enough must be found, with whole transforms among them.
 static bool run_detours(row_check *check, test_rng *rng) {
   enum { WANTED = 24, TRIES = 20000 };
   static test_steps known;

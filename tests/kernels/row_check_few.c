@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with few output rows over rows of thousands of bytes, as storage codes have them: rows
-// flush with guard pages, aligned and not, sources in one group and in several.
+// Checks products with few output rows of thousands of bytes, as storage codes have: rows flush
+// with guard pages, aligned and not, sources in one group and in several.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 static bool run_few(row_check *check, const row_check_shape *c, test_rng *rng) {
   test_allocator memory;
-  test_allocator_init(&memory, test_rng_below(rng, 4) == 0); // at times there is no scratch,
-  static const weft_allocator none;                          // nor anybody to ask for it
+  test_allocator_init(&memory, test_rng_below(rng, 4) == 0); // sometimes out of memory
+  static const weft_allocator none;                          // or without an allocator
   const uint64_t who = test_rng_below(rng, 6);
   const weft_exec exec = {.allocator = who == 0 ? NULL : who == 1 ? &none : &memory.allocator};
   row_check_rows rows;
@@ -27,7 +27,7 @@ static bool run_few(row_check *check, const row_check_shape *c, test_rng *rng) {
   return (row_check_rows_end(&rows) && done) || row_check_fail(check, "few outputs", text);
 }
 
-// Products (m, k) of rows of `len` bytes over sources that are one another's again.
+// Checks products (m, k) of rows of `len` bytes, with repeated sources.
 static bool run_sizes(row_check *check, const size_t (*sizes)[2], size_t count, size_t len,
                       test_rng *rng) {
   enum { OTHERS = 7, M_MAX = 65, K_MAX = 257 };
@@ -46,7 +46,7 @@ static bool run_sizes(row_check *check, const size_t (*sizes)[2], size_t count, 
     x[j] = rows[j % OTHERS].end - len;
   uint8_t *const want = row_check_memory(M_MAX * len);
   uint8_t *const memory_of_got = row_check_memory(M_MAX * len + 64);
-  uint8_t *const got = memory_of_got + (64 - (uintptr_t)memory_of_got % 64); // begins with a line
+  uint8_t *const got = memory_of_got + (64 - (uintptr_t)memory_of_got % 64); // on a cache line
   for (size_t i = 0; i < count && good; i++) {
     const size_t m = sizes[i][0], k = sizes[i][1];
     test_rng_fill(rng, a, m * k);
@@ -64,9 +64,9 @@ static bool run_sizes(row_check *check, const size_t (*sizes)[2], size_t count, 
   return good || row_check_fail(check, "few outputs", "many sources");
 }
 
-// The sizes between which rows change their way: tables and sums of a limited number of
-// coefficients must not run over. In rows longer than 64 KiB (2 KiB where emulated) more outputs
-// than a panel's tables are for are taken in parts.
+// Checks the sizes at which rows change their method: tables and sums of a limited number of
+// coefficients must not overflow. In rows longer than 64 KiB (2 KiB if emulated), more outputs than
+// a panel has tables for are processed in parts.
 static bool run_bounds(row_check *check, test_rng *rng) {
   static const size_t sizes[][2] = {{16, 64}, {16, 65}, {13, 79}, {12, 255}, {17, 256}, {16, 257}};
   static const size_t parts[][2] = {{8, 17},  {9, 17},  {11, 33}, {17, 40}, {24, 18},
@@ -78,7 +78,7 @@ static bool run_bounds(row_check *check, test_rng *rng) {
          (!long_rows || run_sizes(check, parts, sizeof parts / sizeof *parts, len, rng));
 }
 
-// As many sources as may be straight code where rows are long, all of them at once.
+// Checks up to the most sources that long rows process in straight-line code, all at once.
 static bool run_streams(row_check *check, test_rng *rng) {
   static const uint8_t outputs[] = {2, 3, 4, 6, 8};
   const bool emulated = check->step > 1;
@@ -94,7 +94,8 @@ static bool run_streams(row_check *check, test_rng *rng) {
   return true;
 }
 
-// What is left over of an update of several rows: nothing, a byte, part of a vector, some of them.
+// Checks what is left over in an update of several rows: nothing, a byte, part of a vector, several
+// vectors.
 static bool run_tails(row_check *check, test_rng *rng) {
   static const size_t tails[] = {0, 1, 31, 32, 33, 63, 64, 65, 129, 511};
   for (size_t t = 0; t < sizeof tails / sizeof *tails; t++)
@@ -104,7 +105,7 @@ static bool run_tails(row_check *check, test_rng *rng) {
       if (!run_few(check, &c, rng))
         return false;
     }
-  // Larger than a second-level cache, where stores may go past it.
+  // Larger than a second-level cache, which stores may then bypass.
   const row_check_shape large = {
       .m = 3, .k = 2, .len = check->step == 1 ? 900 * 1024 : 20480, .uneven = true};
   return run_few(check, &large, rng);
@@ -117,7 +118,7 @@ bool row_check_few_outputs(row_check *check) {
     return false;
   for (size_t m = 1; m <= 18; m++)
     for (size_t s = 0; s < sizeof sources / sizeof *sources; s++) {
-      // Emulated rows take one number of sources for each m, every number in turn.
+      // Emulated rows run one number of sources for each m, each number in turn.
       if (check->step > 1 && (m + s) % 4 != 0)
         continue;
       const row_check_shape c = {.m = m,
@@ -127,11 +128,12 @@ bool row_check_few_outputs(row_check *check) {
                                  .accumulate = test_rng_below(&rng, 3) == 0};
       if (!run_few(check, &c, &rng))
         return false;
-      // Whole lines, for stores that need them.
+      // Whole lines, for stores that require them.
       const row_check_shape aligned = {.m = m, .k = sources[s], .len = 4096 + 64 * (m % 3)};
       if (!run_few(check, &aligned, &rng))
         return false;
-      // Long rows of many sources, which rows take in groups unless built to do so sooner.
+      // Long rows of many sources, which rows process in groups; emulated ones are built to do so
+      // earlier.
       const row_check_shape grouped = {.m = m,
                                        .k = sources[s],
                                        .len = 8192 + test_rng_below(&rng, 2000),

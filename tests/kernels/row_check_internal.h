@@ -7,43 +7,43 @@
 #include "tests/support/test_guard.h"
 #include "tests/support/test_rng.h"
 
-// Notes the failure with row and seed; returns false.
+// Records the failure with row and seed; returns false.
 bool row_check_fail(row_check *check, const char *what, const char *detail);
-// At least one byte; ends the process when there is none.
+// Allocates at least one byte; ends the process without memory.
 void *row_check_memory(size_t bytes);
-// The specification: the last row of the table.
+// Returns the specification: the last row of the table.
 const weft_backend *row_check_scalar(void);
 
 // --- row_check_define.c ---
 
 uint8_t row_check_times(unsigned a, unsigned b); // by shift and add
-void row_check_define_gemm(const weft_gemm *g);  // of rows in host memory
+void row_check_define_gemm(const weft_gemm *g);  // in host memory
 void row_check_define_xorm(const weft_xorm *o);
 bool row_check_is_regular(const uint8_t *matrix, size_t k); // (k, k)
 
 enum { ROW_CHECK_ROWS = 64 };
 
-// Random rows of a product that end before guard pages, and what outputs and the bytes around them
-// must be once it is done.
+// Random rows of a product that end before guard pages, with the expected outputs and the bytes
+// around them.
 typedef struct row_check_rows {
-  size_t k, m, bytes; // bytes: that are compared of every output
+  size_t k, m, bytes; // bytes: compared in every output
   test_guard x_memory[ROW_CHECK_ROWS], y_memory[ROW_CHECK_ROWS];
   const uint8_t *x[ROW_CHECK_ROWS];
   uint8_t *y[ROW_CHECK_ROWS], *want[ROW_CHECK_ROWS];
 } row_check_rows;
 
-// How large they are, and how far from the guard page each row ends. `uneven`: every other output
-// row lies a byte before that, so that not all are aligned.
+// Their sizes, and the distance of each row's end from the guard page. `uneven`: every other output
+// row ends one byte earlier, so that not all are aligned.
 typedef struct row_check_shape {
   size_t m, k, len, offset;
   bool accumulate, uneven;
 } row_check_shape;
 
 void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng);
-// The product of these rows with a (m, k), and what it is to be.
+// Returns the product of these rows with a (m, k), and sets what is expected.
 weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *shape,
                                  const uint8_t *a);
-// Frees them; whether all is as it must be.
+// Frees the rows; returns whether everything is as expected.
 bool row_check_rows_end(row_check_rows *rows);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that are large in every direction, which rows take by seven of half the size
-// (kernels/host_winograd.h): even and odd sizes, several levels, columns that are left over,
-// operands at guard pages, memory that fails, threads.
+// Checks products that are large in every direction, which rows replace by seven of half the size
+// (kernels/host_winograd.h): even and odd sizes, several levels, remaining columns, operands at
+// guard pages, memory that fails, threads.
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ typedef struct large {
 
 static uint8_t *before(const test_guard *guard, size_t bytes) { return guard->end - bytes; }
 
-// All flush with the guard pages at their ends. What lies between the rows of Y must stay.
+// Makes operands whose ends are flush with guard pages. The bytes between the rows of Y must not
+// change.
 static void large_new(large *l, size_t m, size_t k, size_t len, test_rng *rng) {
   *l = (large){.m = m, .k = k, .len = len, .stride = len + test_rng_below(rng, 3) * 33};
   const size_t x_bytes = k ? (k - 1) * l->stride + len : 0, y_bytes = (m - 1) * l->stride + len;
@@ -61,7 +62,7 @@ static bool told(row_check *check, const large *l, const char *how) {
 static bool run(row_check *check, size_t m, size_t k, size_t len, test_rng *rng) {
   test_allocator memory, none;
   test_allocator_init(&memory, 0);
-  test_allocator_init(&none, 1); // then entry by entry
+  test_allocator_init(&none, 1); // falls back to entry by entry
   const weft_exec with = {.allocator = &memory.allocator}, without = {.allocator = &none.allocator};
   large l;
   large_new(&l, m, k, len, rng);
@@ -70,7 +71,7 @@ static bool run(row_check *check, size_t m, size_t k, size_t len, test_rng *rng)
     wrong = "by its entries";
   else if (check->row->gemm(check->row, &with, &l.gemm, 1) != WEFT_OK || !large_same(&l))
     wrong = "by halves";
-  memset(before(&l.y, len), 0xA5, len); // the last row, which must be made anew
+  memset(before(&l.y, len), 0xA5, len); // the last row, which must be written again
   if (!wrong && (check->row->gemm(check->row, &without, &l.gemm, 1) != WEFT_OK || !large_same(&l)))
     wrong = "no memory";
   if (test_allocator_live(&memory) != 0)
@@ -79,7 +80,8 @@ static bool run(row_check *check, size_t m, size_t k, size_t len, test_rng *rng)
   return !wrong || told(check, &l, wrong);
 }
 
-// Threads have columns of their own, and what is added to what is there goes entry by entry.
+// Checks products on several threads, which divide the columns. Accumulation is done entry by
+// entry.
 static bool run_shared(row_check *check, size_t m, size_t k, size_t len, test_rng *rng) {
   test_allocator memory;
   test_allocator_init(&memory, 0);
@@ -90,7 +92,7 @@ static bool run_shared(row_check *check, size_t m, size_t k, size_t len, test_rn
   large l;
   large_new(&l, m, k, len, rng);
   bool good = check->row->gemm(check->row, &exec, &l.gemm, 1) == WEFT_OK && large_same(&l);
-  l.gemm.accumulate = true; // once more: all is zero
+  l.gemm.accumulate = true; // added again: all is zero
   const size_t y_bytes = (m - 1) * l.stride + len;
   good = good && check->row->gemm(check->row, &exec, &l.gemm, 1) == WEFT_OK;
   for (size_t i = 0; i < m && good; i++)
@@ -101,7 +103,7 @@ static bool run_shared(row_check *check, size_t m, size_t k, size_t len, test_rn
   return good || told(check, &l, "three threads");
 }
 
-// Long rows of next to nothing: no sources make zeros.
+// Checks long rows with hardly any outputs and sources; without sources they are zero.
 static bool run_small(row_check *check, test_rng *rng) {
   static const size_t sizes[][2] = {{1, 0}, {2, 0}, {300, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 1}};
   test_allocator memory;

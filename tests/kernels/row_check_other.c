@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepared operands, inverses and xorm of one row against definitions and scalar.
+// Checks prepared operands, inverses and xorm of one row against definitions and scalar.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_rng.h"
 
-// One product from an operand, once for every allocation that fails.
+// Checks a product from a prepared operand, once for every allocation that fails.
 static bool run_prepared(row_check *check, size_t m, size_t k, size_t len, test_rng *rng) {
   const weft_backend *row = check->row;
   uint8_t *x = row_check_memory(k * len), *a = row_check_memory(m * k);
@@ -32,11 +32,11 @@ static bool run_prepared(row_check *check, size_t m, size_t k, size_t len, test_
     weft_operand *operand = NULL;
     const weft_status status = row->prepare(row, &exec, k, len, &g.x, &operand);
     if (status == WEFT_OK) {
-      g.x = (weft_const_rows){0}; // the operand stands alone
+      g.x = (weft_const_rows){0}; // only the operand is given
       g.x_prepared = operand;
       g.y.base = y;
       good = row->gemm(row, &exec, &g, 1) == WEFT_OK && memcmp(y, want, m * len) == 0;
-      for (int shape = 0; shape < 4 && good; shape++) { // others than the operand's
+      for (int shape = 0; shape < 4 && good; shape++) { // shapes unlike the operand's are refused
         weft_gemm other = g;
         other.k = shape == 0 ? k + 1 : shape == 1 ? k - 1 : k;
         other.a_stride = k + 1;
@@ -76,7 +76,7 @@ static bool is_identity(const uint8_t *matrix, size_t k) {
   return true;
 }
 
-// Every other matrix is singular: its last row is the sum of the others (or zero).
+// Makes every other matrix singular: its last row is the sum of the others (or zero).
 static void fill_matrices(uint8_t *in, size_t count, size_t k, test_rng *rng) {
   test_rng_fill(rng, in, count * k * k);
   for (size_t c = 0; c < count; c++) {
@@ -88,7 +88,7 @@ static void fill_matrices(uint8_t *in, size_t count, size_t k, test_rng *rng) {
       for (size_t j = 0; j < k; j++)
         last[j] ^= weft_gf256_mul((uint8_t)(i + c), in[c * k * k + i * k + j]);
   }
-  // Zeros on the diagonal ask for swaps.
+  // Zeros on the diagonal require swaps.
   for (size_t i = 0; count > 0 && i < k; i += 2)
     in[i * k + i] = 0;
 }
@@ -205,7 +205,7 @@ bool row_check_xorm(row_check *check) {
       o.bits_stride = o.k * w + 2;
       good = run_xorm(check, &o, p % 2 ? pool : NULL, &rng);
     }
-  // More bits set than one call of the kernel takes sources, in most of them.
+  // Usually more bits are set than one call of the kernel takes sources.
   weft_xorm wide = {.m = 1, .k = 90, .w = 8, .packet_bytes = 24, .len = 192, .bits_stride = 720};
   for (size_t i = 0; i < 6 && good; i++)
     good = run_xorm(check, &wide, NULL, &rng);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rebuilds a loss, by rows that find that by themselves: random points, scales and losses; the
-// shards to read, and whether their sums are the lost shards. All at guard pages.
+// Checks rows that determine themselves how to rebuild a loss, for random points, scales and
+// losses: which shards they read, and whether the sums are the lost shards. All at guard pages.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/kernels/row_check_internal.h"
 
 enum {
-  BYTES = 8, // of a shard: a wrong entry goes unseen once in 2^64
+  BYTES = 8, // of a shard: a wrong entry is missed once in 2^64
   SHARDS = WEFT_LOSS_SHARDS
 };
 
@@ -21,7 +21,7 @@ typedef struct loss {
   uint64_t lost, wanted;
 } loss;
 
-// Distinct points and scales that are not 0, and garbage where there are no shards.
+// Chooses distinct points and nonzero scales; the entries beyond the shards are garbage.
 static void choose_points(test_rng *rng, size_t n, uint8_t *point, uint8_t *scale) {
   uint8_t all[256];
   for (size_t i = 0; i < 256; i++)
@@ -58,7 +58,7 @@ static void encode(const weft_point_code *c, shards *s) {
   }
 }
 
-// The shards to read, and the wanted ones behind them.
+// Lists the shards to read, followed by the wanted ones.
 static size_t expected_ids(const loss *l, uint8_t *ids) {
   size_t count = 0;
   for (size_t i = 0; i < l->code.k + l->code.m && count < l->code.k; i++)

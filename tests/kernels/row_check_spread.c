@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of one shard into those of others, against the definition: whole products, and runs of
-// bytes by rows that have a way of their own for it; any numbers of packets, groups and bytes,
-// flush with guard pages.
+// Checks packets of one shard times bits, added to packets of others, against the definition: whole
+// products, and runs of bytes by rows with their own method for it; any numbers of packets, groups
+// and bytes, flush with guard pages.
 #include <stdio.h>
 
 #include "tests/kernels/row_check_internal.h"
@@ -12,7 +12,7 @@ typedef struct spread_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
 } spread_shape;
 
-// What it is to make is left in `want`; the product is the row's.
+// Leaves the expected outputs in `want`; returns the product for the row.
 static weft_xorm product(const row_check_rows *rows, const row_check_shape *c,
                          const spread_shape *shape, const uint8_t *bits, uint8_t **inner) {
   for (size_t i = 0; i < rows->m; i++)
@@ -32,7 +32,7 @@ static weft_xorm product(const row_check_rows *rows, const row_check_shape *c,
   return xorm;
 }
 
-// The same in two runs of bytes.
+// Computes the same in two runs of bytes.
 static void in_runs(const row_check *check, const weft_xorm *xorm, size_t cut, bool last_first) {
   uint8_t sources[SHARDS * PACKETS] = {0};
   for (size_t i = 0; i < xorm->m * xorm->w; i++)

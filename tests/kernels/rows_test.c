@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row that runs here, and every emulated one, against the specification.
+// Checks every row that this machine can run, and every emulated one, against the specification.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/support/test_rng.h"
 #include "tests/support/test_rows.h"
 
-// Emulated instructions are slow: they take one case in so many.
+// Emulated instructions are slow: their rows run one case in so many.
 enum { EMULATED_STEP = 16 };
 
 static void check_row(size_t index, bool (*passes)(row_check *)) {
@@ -22,8 +22,8 @@ static void check_row(size_t index, bool (*passes)(row_check *)) {
   ck_assert_msg(passes(&check), "%s", check.failure);
 }
 
-// WEFT_BACKEND must name a row that runs here, as for the library itself; every row is tested all
-// the same.
+// WEFT_BACKEND must name a row that this machine can run, as for the library; every row is tested
+// regardless.
 START_TEST(the_forced_row_is_there) {
   const char *forced = getenv("WEFT_BACKEND");
   if (!forced || strncmp(forced, "cuda", 4) == 0) // device rows: tests/cuda
@@ -35,7 +35,7 @@ START_TEST(the_forced_row_is_there) {
 }
 END_TEST
 
-// Says which compiled rows are not tested natively, and what they need.
+// Prints which compiled rows are not tested natively, and what they need.
 static void print_absent_rows(void) {
   const weft_machine machine = {.cpu = weft_cpu_features()};
   for (size_t i = 0; i < weft_backend_count; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that calls leave for the next ones: handed out once at a time, large enough, all of it
-// given back in the end.
+// Memory that calls leave for later ones: a block is used by one call at a time, large enough, and
+// freed in the end.
 #include <pthread.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static weft_scratch *scratch_of(test_allocator *memory) {
 static void expect_placed(const void *memory) {
   ck_assert_ptr_nonnull(memory);
   ck_assert_uint_eq((uintptr_t)memory % 64, 0);
-  ck_assert_uint_ge((uintptr_t)memory % 4096, 512);  // apart from where a page begins,
-  ck_assert_uint_le((uintptr_t)memory % 4096, 3072); // and from where the next one does
+  ck_assert_uint_ge((uintptr_t)memory % 4096, 512);  // not near the start of a page,
+  ck_assert_uint_le((uintptr_t)memory % 4096, 3072); // nor near its end
 }
 
 START_TEST(what_is_left_serves_the_next_call) {
@@ -33,7 +33,7 @@ START_TEST(what_is_left_serves_the_next_call) {
   const long calls = atomic_load(&memory.calls);
   ck_assert_ptr_eq(weft_scratch_take(scratch, &memory.allocator, 1000), first);
   ck_assert_int_eq(atomic_load(&memory.calls), calls);
-  // What is out is nobody else's, and what is too small is not handed out.
+  // A block in use is not handed out again, nor one that is too small.
   void *second = weft_scratch_take(scratch, &memory.allocator, 1000);
   ck_assert_ptr_ne(second, first);
   weft_scratch_give(scratch, &memory.allocator, second);
@@ -92,7 +92,7 @@ typedef struct worker {
   weft_scratch *scratch;
   test_allocator *memory;
   uint64_t seed;
-  bool shared; // somebody else wrote into what was this thread's
+  bool shared; // another thread wrote to this thread's block
 } worker;
 
 static void *work(void *user) {

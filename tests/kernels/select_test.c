@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of a row: a pure function of the machine's features, so all sets of features are
-// tried, not only those of this machine; and every set of detected features with real products.
+// The choice of a row is a pure function of the machine's features: all sets of features are tried,
+// not only this machine's. Every subset of the detected features also computes real products.
 #include <string.h>
 
 #include "tests/kernels/row_check.h"
@@ -29,8 +29,7 @@ START_TEST(best_row_wins_on_every_set_of_features) {
     ck_assert_int_eq(weft_backend_select(&machine, WEFT_MEM_HOST, "", &row), WEFT_OK);
     ck_assert_ptr_eq(row, best(&machine));
   }
-  // A row that never wins is a technique kept for comparison: it must run wherever it can be
-  // forced.
+  // A row that never wins is kept for comparison: it must run wherever it can be forced.
   for (size_t i = 0; i < weft_backend_count; i++) {
     const weft_backend *row = &weft_backends[i], *chosen = NULL;
     const weft_machine machine = {.cpu = row->cpu, .sm = row->sm_min};
@@ -99,7 +98,7 @@ START_TEST(every_subset_of_this_machine_multiplies) {
 }
 END_TEST
 
-// Another's reading of the same machine.
+// The compiler's runtime detects the same features.
 START_TEST(features_are_those_the_compiler_finds) {
   const uint32_t here = weft_cpu_features();
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How threads share the products of one call: whatever their number, shapes and threads are, all
-// columns of all rows are made. The driver is one for all host rows; the best one is quick.
+// How threads share the products of one call: whatever their number, the shapes and the threads,
+// all columns of all rows are computed. All host rows have the same driver; the best row is the
+// fastest.
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ static weft_gemm product_of(const arena *s, const shape *of, uint8_t *y) {
                      .y = {.base = y, .stride = LENGTH}};
 }
 
-// Of one shape or of many, by one thread and by all; bytes that no product has stay as they were.
+// Compares one thread with all, for products of one shape or of several; bytes outside the products
+// must not change.
 static void share(const weft_backend *row, weft_exec *exec, arena *s, size_t count, bool alike,
                   test_rng *rng) {
   weft_gemm alone[PRODUCTS], shared[PRODUCTS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows whose instructions are emulated: the source of kernels/x86 on any machine.
+// Rows with emulated instructions: the sources of kernels/x86 on any machine.
 #ifndef WEFT_TESTS_KERNELS_EMULATED_ROWS_H
 #define WEFT_TESTS_KERNELS_EMULATED_ROWS_H
 

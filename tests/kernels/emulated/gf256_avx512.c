@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/x86/gf256_avx512.c once more, on emulated instructions.
+// kernels/x86/gf256_avx512.c compiled with emulated instructions.
 #include "kernels/host_kernels.h"
 #include "tests/kernels/emulated/intrinsics.h"
 
-// What it makes would run on the machine itself.
+// Compiled code would run on the machine itself.
 #define weft_xor_compile_avx512 NULL
 
 #define weft_host_avx512 weft_emulated_avx512

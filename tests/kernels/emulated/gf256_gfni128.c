@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/x86/gf256_gfni128.c once more, on emulated instructions.
+// kernels/x86/gf256_gfni128.c compiled with emulated instructions.
 #include "kernels/host_kernels.h"
 #include "tests/kernels/emulated/intrinsics.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/x86/gf256_gfni256.c once more, on emulated instructions.
+// kernels/x86/gf256_gfni256.c compiled with emulated instructions.
 #include "kernels/host_kernels.h"
 #include "tests/kernels/emulated/intrinsics.h"
 
-// What it makes would run on the machine itself.
+// Compiled code would run on the machine itself.
 #define weft_xor_compile_avx2 NULL
 
 #define weft_host_gfni256 weft_emulated_gfni256

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain-C definitions of the AVX-512, AVX2, SSE and GFNI intrinsics that kernels/x86 uses, after
-// Intel's descriptions of the instructions, so that those files' own source runs on machines
+// Plain-C definitions of the AVX-512, AVX2, SSE and GFNI intrinsics that kernels/x86 uses,
+// following Intel's descriptions of the instructions, so that those files run unchanged on machines
 // without them. A wrapper includes this first; the guard of kernels/x86/intrinsics.h then keeps the
 // real ones out.
 #ifndef WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Unused where a wrapper's source needs only some of them; out of line, or compiling takes minutes.
+// Unused where a wrapper's source needs only some of them; not inlined, or compiling takes minutes.
 #define EMULATED static __attribute__((unused, noinline))
 
 typedef struct {
@@ -58,8 +58,8 @@ EMULATED void emulated_affine(uint8_t *out, const uint8_t *x, const uint8_t *mat
   }
 }
 
-// VPUNPCK: in each 16 bytes, elements of `size` bytes of the lower or upper half of a and b in
-// turn.
+// VPUNPCK: in each 16 bytes, interleaves elements of `size` bytes of the lower or upper halves of a
+// and b.
 EMULATED void emulated_unpack(uint8_t *out, const uint8_t *a, const uint8_t *b, size_t size,
                               size_t half, size_t bytes) {
   for (size_t at = 0; at < bytes; at++) {
@@ -96,7 +96,7 @@ EMULATED __m128i _mm_setzero_si128(void) { return (__m128i){{0}}; }
 EMULATED void _mm_storeu_si128(__m128i_u *p, __m128i v) { memcpy(p, v.b, sizeof v.b); }
 
 EMULATED void _mm_stream_si128(__m128i *p, __m128i v) {
-  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+  if ((uintptr_t)p % sizeof v.b != 0) // the real instruction faults
     abort();
   memcpy(p, v.b, sizeof v.b);
 }
@@ -131,7 +131,7 @@ EMULATED __m256i _mm256_loadu_si256(const __m256i_u *p) {
 EMULATED void _mm256_storeu_si256(__m256i_u *p, __m256i v) { memcpy(p, v.b, sizeof v.b); }
 
 EMULATED void _mm256_stream_si256(__m256i *p, __m256i v) {
-  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+  if ((uintptr_t)p % sizeof v.b != 0) // the real instruction faults
     abort();
   memcpy(p, v.b, sizeof v.b);
 }
@@ -172,7 +172,7 @@ EMULATED __m512i _mm512_loadu_si512(const void *p) {
 EMULATED void _mm512_storeu_si512(void *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
 
 EMULATED void _mm512_stream_si512(__m512i *p, __m512i v) {
-  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+  if ((uintptr_t)p % sizeof v.b != 0) // the real instruction faults
     abort();
   memcpy(p, v.b, sizeof v.b);
 }
@@ -202,7 +202,7 @@ EMULATED __m512i _mm512_and_si512(__m512i a, __m512i b) {
   return a;
 }
 
-// Each bit of the table answers for one of the eight cases of three input bits.
+// Each bit of the table is the result for one of the eight values of three input bits.
 EMULATED __m512i _mm512_ternarylogic_epi64(__m512i a, __m512i b, __m512i c, int table) {
   __m512i v = {{0}};
   for (size_t i = 0; i < 8 * sizeof v.b; i++) {
@@ -257,7 +257,7 @@ EMULATED __m512i _mm512_gf2p8affine_epi64_epi8(__m512i x, __m512i matrix, int co
   return v;
 }
 
-// The AES field's product.
+// The product in the AES field.
 EMULATED uint8_t emulated_aes_product(uint8_t a, uint8_t b) {
   unsigned product = 0;
   for (unsigned i = 8; i-- > 0;)
@@ -271,7 +271,7 @@ EMULATED __m512i _mm512_gf2p8mul_epi8(__m512i a, __m512i b) {
   return a;
 }
 
-// Its inverse, 0 of 0, and then the affine map.
+// The inverse in the AES field, 0 for 0, then the affine map.
 EMULATED __m512i _mm512_gf2p8affineinv_epi64_epi8(__m512i x, __m512i matrix, int constant) {
   __m512i inverse = {{0}}, v;
   for (size_t i = 0; i < sizeof x.b; i++)

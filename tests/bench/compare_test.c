@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench compare`: what it tells of two reports, and which it cannot read.
+// `weft bench compare`: what it reports about two files of results, and which it cannot read.
 #define _POSIX_C_SOURCE 200809L // dup2
 #include <check.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tests/bench/whole_run.h"
 #include "tests/support/test_main.h"
 
-// What the comparison prints; free() it.
+// Returns what the comparison prints; the caller frees it.
 static char *compared(const char *first, const char *second, int expected) {
   char output[300];
   snprintf(output, sizeof output, "%s.out", whole_run_path[0]);
@@ -41,8 +41,8 @@ static void compare_says(const char *first, const char *second, const char *cons
   free(text);
 }
 
-// Two cases with known times: nine repetitions around `first_s` and `second_s` seconds, and a share
-// of the ceiling; the second case only if it has a time.
+// Writes a report of two cases with known times: nine repetitions around `first_s` and `second_s`
+// seconds, and a share of the ceiling. The second case is left out if its time is 0.
 static void write_report(const char *file, const char *commit, double first_s, double second_s,
                          double share) {
   json_t *const cases = json_array();
@@ -60,7 +60,7 @@ static void write_report(const char *file, const char *commit, double first_s, d
   json_decref(root);
 }
 
-// Gives the second case the id of the first, as operations on more segments have it.
+// Gives the second case the id of the first, as operations on several segments have.
 static void repeat_id(const char *file) {
   json_t *const root = json_load_file(file, 0, NULL);
   json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
@@ -78,13 +78,13 @@ START_TEST(compare_says_what_changed) {
                (const char *[]){"commit: aaa -> bbb\n", "  one ", "x2.000, apart by 98.4 %",
                                 "share of ceiling 50.0 % -> 75.0 %\n",
                                 "1 changed, 1 not separable, 0 without counterpart\n", NULL});
-  compare_says(whole_run_path[1], whole_run_path[0], // slower: the other way round
+  compare_says(whole_run_path[1], whole_run_path[0], // slower: the reverse comparison
                (const char *[]){"x0.500, apart by 98.4 %", "1 changed, 1 not separable", NULL});
   char *const text = compared(whole_run_path[0], whole_run_path[1], 0);
   ck_assert_msg(strstr(text, "two") == NULL, "a case that is the same is listed:\n%s", text);
   free(text);
   write_report(whole_run_path[1], "aaa", 2.001e-3, 0,
-               0.5); // the ranges overlap; the second case is gone
+               0.5); // the ranges overlap; the second case is missing
   compare_says(whole_run_path[0], whole_run_path[1],
                (const char *[]){"  only in the first: two\n",
                                 "0 changed, 1 not separable, 1 without counterpart\n", NULL});

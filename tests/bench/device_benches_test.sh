@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The benches of device rows refuse words that they do not know, and numbers that they have no room for, by one line,
-# with and without a device. $1, $2: table-bench and tensor-bench.
+# The benches of device rows refuse unknown words, and numbers too large for them, with a message of one line, with and
+# without a device. $1, $2: table-bench and tensor-bench.
 set -u
 table=$1 tensor=$2
 failed=0
 
-# refused WHY PROGRAM WORD...: ends with 2, and its one line has WHY in it.
+# refused WHY PROGRAM WORD...: the program exits with 2, and its message of one line contains WHY.
 refused() {
   local why=$1 code
   shift

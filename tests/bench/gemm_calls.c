@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multiplies the same matrices CALLS times with one row and does nothing else, so that a counter of
-// instructions sees the product: the difference between two numbers of calls is free of set-up.
+// Multiplies the same matrices CALLS times with one row and does nothing else, for counting
+// instructions: the difference between two numbers of calls excludes set-up.
 //
-//   gemm_calls --build            the compiler and its flags
-//   gemm_calls --rows             the host rows of this build, each with the CPU features that it
-//   needs gemm_calls ROW M N K CALLS    exit status 3 where the row is not on this machine
+//   gemm_calls --build            prints the compiler and its flags
+//   gemm_calls --rows             prints this build's host rows, each with the CPU features it
+//   needs gemm_calls ROW M N K CALLS    exit status 3 if this machine cannot run the row
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static void release(void *user, void *memory) {
   free(memory);
 }
 
-// The same nonzero bytes in every run: counts must not depend on them.
+// Fills the operands with the same nonzero bytes in every run, so that counts do not depend on
+// them.
 static void fill(uint8_t *out, size_t bytes) {
   uint32_t state = 12345;
   for (size_t i = 0; i < bytes; i++) {

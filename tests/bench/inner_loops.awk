@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads `objdump -d --no-show-raw-insn` and prints, for every innermost loop that holds the wanted
-# instruction on the wanted register: function, instructions in the loop, bytes that the wanted
+# Reads `objdump -d --no-show-raw-insn` and prints, for every innermost loop that contains the
+# wanted instruction on the wanted register: function, instructions in the loop, bytes that the wanted
 # instruction processes in one pass.
 #
 #   awk -v wanted=vgf2p8affineqb -v register=zmm -v bytes=64 -f inner_loops.awk

@@ -5,9 +5,9 @@
 #
 #   instructions_test.sh counted|loops GEMM_CALLS BOUNDS INNER_LOOPS_AWK
 #
-# counted: callgrind runs the rows; it knows no GFNI and no AVX-512, so rows up to AVX2.
-# loops: the disassembly of the rows that callgrind cannot run; needs no such CPU.
-# WEFT_PRINT_BOUNDS=1 prints what was counted in the form of the bounds file and fails nothing.
+# counted: callgrind runs the rows up to AVX2; it does not support GFNI and AVX-512.
+# loops: reads the disassembly of the rows that callgrind cannot run; the CPU need not support them.
+# WEFT_PRINT_BOUNDS=1 prints the counts in the format of the bounds file, and nothing fails.
 set -euo pipefail
 
 mode=$1 program=$2 bounds=$3 awk_script=$4
@@ -34,7 +34,7 @@ if [ -z "${WEFT_PRINT_BOUNDS:-}" ] && ! grep -Eq "^(counted|loop) $compiler " "$
   skip "instruction_bounds.txt has no bounds for $compiler"
 fi
 
-# compare NAME COUNT: the bound is the last word of the line that begins with NAME.
+# compare NAME COUNT: checks the count against the bound, the last word of the line that begins with NAME.
 compare() {
   local bound
   if [ -n "${WEFT_PRINT_BOUNDS:-}" ]; then
@@ -57,7 +57,7 @@ compare() {
   fi
 }
 
-# Instructions that callgrind counts in a run; empty when the row is absent.
+# Prints the instructions that callgrind counts in a run; nothing if the row is absent.
 collected() {
   local log status=0
   log=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$@" 2>&1) || status=$?
@@ -71,7 +71,7 @@ collected() {
   esac
 }
 
-# The rows of this build that callgrind can run, or cannot: "NAME FEATURE..." on each line of the program's list.
+# Prints the rows of this build that callgrind can run, or cannot; the program lists "NAME FEATURE..." on each line.
 rows() {
   "$program" --rows | awk -v wanted="$1" '{ beyond = / (gfni|avx512)/ } (wanted == "counted") == !beyond { print $1 }'
 }
@@ -93,8 +93,8 @@ count_rows() {
   done
 }
 
-# The best innermost loop of a function with this instruction: the fewest instructions per byte it processes, among
-# the loops that process most in a pass. PER is how many such instructions make one product.
+# Checks the best innermost loop of a function with this instruction: the one with the fewest instructions per byte,
+# among the loops that process the most bytes in a pass. PER is how many such instructions make one product.
 check_loop() {
   local instruction=$1 register=$2 bytes=$3 per=$4 function=$5 best
   best=$(objdump -d --no-show-raw-insn "$program" |
@@ -108,8 +108,8 @@ check_loop() {
   compare "loop $compiler $instruction $register $function" "$best"
 }
 
-# Each row that callgrind cannot run: many output rows, one, the few of storage codes where it has a panel for them, and
-# one source into four rows.
+# Checks each row that callgrind cannot run: many output rows, one, the few of storage codes if it has a panel for them, and one
+# source into four rows.
 check_loops() {
   local row function
   for row in $(rows loops); do
@@ -124,7 +124,7 @@ check_loops() {
         ;;
     esac
   done
-  for function in tile_panel packed_columns stream_row fan_4; do # also where this machine could not run callgrind's
+  for function in tile_panel packed_columns stream_row fan_4; do # even if this machine lacks the row's instructions
     check_loop vpshufb ymm 32 2 $function
   done
 }

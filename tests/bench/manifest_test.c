@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/manifest.txt against the committed results: every line must be there, measured by the row
-// and the technique that it names; every backend row of this build must be named by some line.
-// Lines that begin with "-" tell what the issue asks for and no result holds, and what that needs;
-// they are printed and counted as missing, never as passed.
+// Checks bench/manifest.txt against the committed results: every line must have a result, measured
+// with the row and the technique that it names; every backend row of this build must be named by
+// some line. Lines that begin with "-" name what the issue asks for but no result contains, and
+// what that needs; they are printed and counted as missing, never as passed.
 #include <check.h>
 #include <fnmatch.h>
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 
 enum { FILES_MAX = 256, WORDS_MAX = 16, REPETITIONS = 9 };
 
-// A file of results: its cases, or its lines where it has an object on each.
+// A file of results: a report with cases, or a text with one object per line.
 typedef struct result_file {
-  const char *path; // below bench/results
+  const char *path; // relative to bench/results
   json_t *cases;    // array of objects
   long repetitions; // 0: each case holds its own times
 } result_file;
@@ -42,7 +42,7 @@ static bool ends(const char *text, const char *end) {
   return length >= of && strcmp(text + length - of, end) == 0;
 }
 
-// What was measured in as many rounds as the method says, and names no row.
+// Adds an entry that names no row, measured in as many rounds as the method says.
 static void add_summary(json_t *all, const json_t *root, json_t *entry, const char *operation,
                         json_t *row) {
   json_object_set_new(entry, "operation", json_string(operation));
@@ -51,7 +51,7 @@ static void add_summary(json_t *all, const json_t *root, json_t *entry, const ch
   json_array_append(all, entry);
 }
 
-// The cases of all groups, the server's loops and the flood of a peer.
+// Collects the cases of all groups, of the server's loops and of a peer's flood.
 static json_t *cases_of(const json_t *root) {
   json_t *const all = json_array(), *const node = json_string("node");
   json_t *const flood = json_object_get(root, "flood"), *group = NULL, *loop = NULL;
@@ -68,8 +68,8 @@ static json_t *cases_of(const json_t *root) {
   return all;
 }
 
-// Lines such as {"kind": "encode", "name": "cuda-loop", "n": 128, ...}; the first tells the method,
-// "median, min and max of 9, ...".
+// Reads lines such as {"kind": "encode", "name": "cuda-loop", "n": 128, ...}; the first describes
+// the method, "median, min and max of 9, ...".
 static json_t *lines_of(const char *path, long *repetitions) {
   json_t *const all = json_array();
   FILE *const stream = fopen(path, "r");
@@ -117,7 +117,7 @@ static void load_results(void) {
   ck_assert_uint_gt(file_count, 0);
 }
 
-// Whether `text` is what the manifest writes with _ for blanks, and perhaps with wildcards.
+// Whether `text` matches the manifest's pattern, which has _ for blanks and may have wildcards.
 static bool reads(const char *text, const char *pattern) {
   char plain[160];
   snprintf(plain, sizeof plain, "%s", text);
@@ -127,7 +127,7 @@ static bool reads(const char *text, const char *pattern) {
   return fnmatch(pattern, plain, 0) == 0;
 }
 
-// "n=128" and the like; `key` may be of a number or of a text.
+// Whether an entry satisfies a condition such as "n=128"; the value may be a number or a text.
 static bool satisfies(const json_t *entry, const char *wish) {
   char key[32];
   const char *const equals = strchr(wish, '=');
@@ -147,15 +147,15 @@ static const weft_backend *row_called(const char *name) {
   return NULL;
 }
 
-// A case counts when it has undisturbed repetitions and was made by the technique that its row has
-// today. The device programs' lines name no technique: they call the kernel of the row that they
-// name.
+// Whether a case counts: it has undisturbed repetitions and was made by the technique that its row
+// has today. Lines of the device programs name no technique: they call the kernel of the row that
+// they name.
 static bool case_counts(const result_file *file, const json_t *entry) {
   if (file->repetitions >= REPETITIONS)
     return true;
   if (json_integer_value(json_object_get(entry, "rounds")) >= REPETITIONS)
     return true;
-  // Whole programs are measured where coding is a part only; they name the row that coded.
+  // Whole programs, of which coding is only a part, name the row that coded.
   const bool whole = json_object_get(entry, "coding_seconds_per_call") != NULL;
   const weft_backend *const row = row_called(text_at(entry, "row"));
   const char *const technique = text_at(entry, "technique");
@@ -198,15 +198,16 @@ static void print_words(const char *what, char *const *words, size_t count) {
   printf("\n");
 }
 
-// What is done with each combination of a line's alternatives.
+// A function called with each combination of a line's alternatives.
 typedef struct visitor {
   void (*visit)(struct visitor *self, char *const *words, size_t count);
-  bool open; // wants the lines that begin with "-", instead of the others
+  bool open; // visit the lines that begin with "-" instead of the others
   size_t lines, found;
   bool *named;
 } visitor;
 
-// "n=16|32 k=128|512" stands for four lines. Words from `at` on are still to be chosen.
+// Expands alternatives: "n=16|32 k=128|512" stands for four lines. Words from `at` on may still
+// have some.
 static void expand(visitor *self, char **words, size_t at, size_t count) {
   while (at < count && !strchr(words[at], '|'))
     at++;
@@ -291,7 +292,8 @@ static void tell(visitor *self, char *const *words, size_t count) {
   }
 }
 
-// What is still to be measured is told, and is no failure; a line that says so of what is there is.
+// What is still to be measured is printed and does not fail; a "-" line for an existing result
+// does.
 START_TEST(what_is_not_measured_is_told) {
   visitor debts = {.visit = tell, .open = true};
   load_results();
@@ -318,7 +320,7 @@ START_TEST(every_row_has_a_line) {
 }
 END_TEST
 
-// argv: the manifest, then the result files.
+// Arguments: the manifest, then the result files.
 int main(int argc, char **argv) {
   if (argc < 3) {
     fprintf(stderr, "usage: manifest_test MANIFEST RESULT...\n");

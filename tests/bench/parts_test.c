@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of `weft bench decoder` and `weft bench pool` on tiny shapes: which cases there are,
-// and that what is told of them follows from their times.
+// Whole runs of `weft bench decoder` and `weft bench pool` on tiny shapes: the cases of their
+// reports, and that the figures follow from the times.
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,8 @@ START_TEST(the_parts_of_a_decoder) {
 }
 END_TEST
 
-// What the busiest thread has to do: 56 tasks are not divided, a product is.
+// Returns the share of the busiest thread: each of the 56 tasks runs on one thread, a product is
+// divided.
 static double share_of(const json_t *entry) {
   const size_t threads = (size_t)whole_run_number(entry, "threads");
   return json_object_get(entry, "task_us") ? (double)((56 + threads - 1) / threads) / 56
@@ -77,7 +78,7 @@ static void check_table(const json_t *group, const char *operation) {
   }
 }
 
-// One thread is measured whether it is asked for or not: shares are of it.
+// One thread is always measured, even if not requested, as shares are relative to it.
 START_TEST(jobs_of_a_pool) {
   whole_run_paths();
   ck_assert_int_eq(whole_run((const char *[]){"weft bench", "pool", "--quick", "--rep-ms", "1",
@@ -114,17 +115,17 @@ START_TEST(wrong_arguments) {
       {"weft bench", "decoder", "--n", "1025", NULL},
       {"weft bench", "decoder", "--k", "0", NULL},
       {"weft bench", "decoder", "--rows", "no-such-row", NULL},
-      {"weft bench", "decoder", "--threads", "2", NULL}, // it is of one thread
-      {"weft bench", "decoder", "--cold", NULL},         // which of a decoder's memory?
+      {"weft bench", "decoder", "--threads", "2", NULL}, // it runs on one thread
+      {"weft bench", "decoder", "--cold", NULL},         // undefined for a decoder
       {"weft bench", "decoder", "--pauses", "50", NULL},
       {"weft bench", "decoder", "surplus", NULL},
-      {"weft bench", "pool", "--n", "64,128", NULL}, // it measures one
+      {"weft bench", "pool", "--n", "64,128", NULL}, // it measures a single n
       {"weft bench", "pool", "--rows", "scalar,scalar", NULL},
       {"weft bench", "pool", "--rows", "all", NULL},
       {"weft bench", "pool", "--rows", "", NULL},
       {"weft bench", "pool", "--threads", "0", NULL},
       {"weft bench", "pool", "--threads", "5000", NULL},
-      {"weft bench", "pool", "--pauses", "0", NULL}, // none is measured anyhow
+      {"weft bench", "pool", "--pauses", "0", NULL}, // that is measured anyway
       {"weft bench", "pool", "--pauses", "100001", NULL},
       {"weft bench", "pool", "--pauses", "3ms", NULL},
       {"weft bench", "pool", "--operations", "tasks,no-such", NULL},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
+// Whole runs of `weft bench` on tiny shapes: a report must name its origin and contain every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
 #define _GNU_SOURCE // kill, lstat, prlimit
 #include <check.h>
@@ -32,12 +32,12 @@ START_TEST(rlnc_report) {
   ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode-one"), 2);
   char part[300];
   snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
-  ck_assert_int_ne(access(part, F_OK), 0); // only a run that was stopped leaves one
+  ck_assert_int_ne(access(part, F_OK), 0); // only a stopped run leaves one
   whole_run_remove_paths();
 }
 END_TEST
 
-// How many groups a file has; 0: it is not there, or no report.
+// Counts the groups of a report; 0: there is no file, or it is no report.
 static size_t groups_in(const char *part) {
   json_t *const root = json_load_file(part, 0, NULL);
   const size_t groups = json_array_size(json_object_get(root, "groups"));
@@ -67,7 +67,7 @@ static size_t wait_for_groups(const char *part) {
   return groups;
 }
 
-// A run that is killed at its second group has left the first beside the file that it was to write.
+// A run killed in its second group has left the first group in FILE.part next to its report.
 START_TEST(a_killed_run_keeps_what_it_measured) {
   whole_run_paths();
   char part[300];
@@ -76,13 +76,13 @@ START_TEST(a_killed_run_keeps_what_it_measured) {
   wait_for_groups(part);
   ck_assert_int_eq(kill(child, SIGKILL), 0);
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
-  ck_assert_uint_ge(groups_in(part), 1); // never the half of it
+  ck_assert_uint_ge(groups_in(part), 1); // never a truncated report
   unlink(part);
   whole_run_remove_paths();
 }
 END_TEST
 
-// So has one that finds the disk full from then on; and what the file held before is still there.
+// A run that finds the disk full leaves what it had written, and the previous contents of FILE.
 START_TEST(a_full_disk_costs_nothing_that_was_written) {
   whole_run_paths();
   char part[300];
@@ -105,7 +105,7 @@ START_TEST(a_full_disk_costs_nothing_that_was_written) {
 }
 END_TEST
 
-// Nor is anything lost where nobody may make a file beside it.
+// Without permission to create files in the report's folder, the report is still written.
 START_TEST(a_report_in_a_folder_of_others) {
   whole_run_paths();
   whole_run_remove_paths();
@@ -117,7 +117,7 @@ START_TEST(a_report_in_a_folder_of_others) {
   ck_assert(before && fclose(before) == 0 && chmod(folder, 0555) == 0);
   const pid_t child = fork();
   ck_assert_int_ge(child, 0);
-  if (child == 0) { // whom root's rights would let in
+  if (child == 0) { // drop root's rights, which would let it in
     struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[2] = {{0}};
     if (syscall(SYS_capset, &version, none) != 0)
@@ -134,7 +134,7 @@ START_TEST(a_report_in_a_folder_of_others) {
 }
 END_TEST
 
-// Where FILE.part leads elsewhere, nothing is written there, and FILE leads nowhere.
+// If FILE.part is a link, its target is not written, and FILE does not become a link.
 START_TEST(what_is_beside_a_report_is_replaced) {
   whole_run_paths();
   char part[300];
@@ -166,7 +166,7 @@ START_TEST(cold_report) {
 }
 END_TEST
 
-// Five questions for each count of threads: none may be lost for want of room.
+// Five ratios are reported for each number of threads; none may be dropped for lack of room.
 START_TEST(every_ratio_of_many_threads) {
   whole_run_paths();
   ck_assert_int_eq(whole_run((const char *[]){"weft bench",
@@ -235,7 +235,7 @@ START_TEST(storage_report) {
                    0);
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "add delta"), 2);
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "progress"), 2);
-  // No multiple of 16 bytes, where Jerasure ends the program.
+  // Not a multiple of 16 bytes, for which Jerasure ends the program.
   ck_assert_int_eq(
       whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
                                  "--operations", "encode", "--shapes", "4+2", "--bytes", "1001",
@@ -251,8 +251,8 @@ START_TEST(storage_report) {
 }
 END_TEST
 
-// Other libraries work on a part for each thread, however many there are: also where a part is a
-// few bytes more than they divide into, and where Jerasure takes no such.
+// Other libraries code one part per thread, for any number of threads, even if the last part is a
+// few bytes longer or Jerasure does not accept its size.
 START_TEST(storage_of_many_threads) {
   static const char *const counts[][2] = {{"8320", "65"}, {"4097", "1,64"}};
   whole_run_paths();
@@ -268,7 +268,7 @@ START_TEST(storage_of_many_threads) {
 }
 END_TEST
 
-// Where fewer shards are lost than there are parity shards, to store all of those is no bound.
+// If fewer shards are lost than there are parity shards, storing all parity shards is no bound.
 START_TEST(what_bounds_a_recovery) {
   whole_run_paths();
   ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
@@ -319,9 +319,9 @@ static bool tells(const char *const *arguments, const char *words) {
   return told;
 }
 
-// What was asked for and is not measured is named.
+// What was requested but is not measured is named.
 START_TEST(what_is_left_out) {
-  static const char *const file = "libm.so.6"; // which opens, and has none of their functions
+  static const char *const file = "libm.so.6"; // opens, but has none of their functions
   const char *const library[] = {"weft bench",
                                  "storage",
                                  "--quick",
@@ -358,7 +358,7 @@ START_TEST(what_is_left_out) {
 }
 END_TEST
 
-// A link stays, and what it leads to is made where it is not there yet.
+// A link is kept, and its target is created if missing.
 START_TEST(a_report_through_a_link) {
   whole_run_paths();
   whole_run_remove_paths();
@@ -380,7 +380,7 @@ START_TEST(a_report_through_a_link) {
 }
 END_TEST
 
-// Found out at the start: no measuring, no table.
+// A report that cannot be written is noticed at the start: nothing is measured, no table printed.
 START_TEST(unwritable_report) {
   whole_run_paths();
   char folder[300];
@@ -391,7 +391,7 @@ START_TEST(unwritable_report) {
       ck_assert_int_eq(whole_run((const char *[]){"weft bench", comparisons[i], "--quick", "--json",
                                                   f == 0 ? folder : "/", NULL}),
                        WEFT_BENCH_IO);
-  // What a file holds is not lost before there is something to take its place.
+  // The contents of a file are kept until there is something to replace them.
   FILE *const kept = fopen(whole_run_path[0], "w");
   ck_assert_ptr_nonnull(kept);
   fputs("kept", kept);
@@ -409,8 +409,9 @@ START_TEST(unwritable_report) {
 }
 END_TEST
 
-// What can be said without a simulation: 32 tables give each lane a bank of its own, 16 of bytes do
-// for 16 lanes, and give two lanes of 32 one word or two of a bank. Gibraltar's 2.92 is of words.
+// Bank conflicts that follow without a simulation: with 32 tables each lane has its own bank; 16
+// tables of bytes suffice for 16 lanes, and give two of 32 lanes one bank, where they read one word
+// or two. Gibraltar's 2.92 is for words.
 START_TEST(bank_conflicts) {
   static const struct {
     const char *layout;
@@ -426,7 +427,7 @@ START_TEST(bank_conflicts) {
       whole_run((const char *[]){"weft bench", "banks", "--json", whole_run_path[0], NULL}), 0);
   json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
   const json_t *const groups = json_object_get(root, "groups");
-  ck_assert_uint_eq(json_object_size(json_object_get(root, "method")), 1); // it times nothing
+  ck_assert_uint_eq(json_object_size(json_object_get(root, "method")), 1); // it measures no times
   const json_t *const cases = json_object_get(json_array_get(groups, 0), "cases"), *entry = NULL;
   size_t found = 0, c = 0, r = 0;
   json_array_foreach(cases, c, entry) {
@@ -462,16 +463,16 @@ START_TEST(wrong_arguments) {
       {"weft bench", "mul", "--rows", "scalar,,logexp", NULL},
       {"weft bench", "mul", "--rows", "neon,avx2", NULL}, // no machine has both
       {"weft bench", "mul", "--unknown", NULL},
-      {"weft bench", "mul", "--threads", "2", NULL}, // of other comparisons
+      {"weft bench", "mul", "--threads", "2", NULL}, // belong to other comparisons
       {"weft bench", "rlnc", "--shapes", "4+2", NULL},
-      {"weft bench", "storage", "--codes", "cauchy", NULL},       // it measured all the same
-      {"weft bench", "storage", "--rows", "scalar,scalar", NULL}, // it measures one
+      {"weft bench", "storage", "--codes", "cauchy", NULL},       // it was ignored
+      {"weft bench", "storage", "--rows", "scalar,scalar", NULL}, // it measures one row
       {"weft bench", "sim", "--cold", NULL},
-      {"weft bench", "gpu", "--cold", NULL}, // none evicts anything
+      {"weft bench", "gpu", "--cold", NULL}, // none of these evicts caches
       {"weft bench", "peer", "--cold", NULL},
       {"weft bench", "server", "--cold", NULL},
       {"weft bench", "storage", "--cold", "--operations=gpu-rs", NULL},
-      {"weft bench", "sim", "--reps", "65", NULL}, // it measured 64 and said nothing
+      {"weft bench", "sim", "--reps", "65", NULL}, // it silently measured 64
       {"weft bench", "server", "--reps", "65", NULL},
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
       {"weft bench", "sim", "--operations", "no-such", NULL},
@@ -487,21 +488,21 @@ START_TEST(wrong_arguments) {
       {"weft bench", "rlnc", "--quick=1", NULL},
       {"weft bench", "rlnc", "--reps", NULL},
       {"weft bench", "peer", "--rows", "no-such", NULL},
-      {"weft bench", "peer", "--n", "32,64", NULL}, // it measures one
+      {"weft bench", "peer", "--n", "32,64", NULL}, // it measures one n
       {"weft bench", "server", "--rows", "no-such", NULL},
-      {"weft bench", "server", "--rows", "scalar", NULL}, // no device's
+      {"weft bench", "server", "--rows", "scalar", NULL}, // not a device row
       {"weft bench", "server", "--rows", "", NULL},
       {"weft bench", "gpu", "--rows", "no-such", NULL},
       {"weft bench", "gpu", "--rows", "scalar", NULL},
       {"weft bench", "gpu", "--rows", "", NULL},
-      {"weft bench", "gpu", "--rows", "cuda,cuda", NULL}, // it measures one
+      {"weft bench", "gpu", "--rows", "cuda,cuda", NULL}, // it measures one row
       {"weft bench", "peer", "--rows", "", NULL},
       {"weft bench", "rlnc", "--operations", "", NULL},
       {"weft bench", "storage", "--operations", "", NULL},
       {"weft bench", "storage", "--shapes", "", NULL},
       {"weft bench", "storage", "--shapes", "-5+6", NULL},
       {"weft bench", "storage", "--shapes", "4+-2", NULL},
-      {"weft bench", "storage", "--shapes", // more than are measured
+      {"weft bench", "storage", "--shapes", // more than it can measure
        "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+"
        "1,"
        "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1",
@@ -512,7 +513,7 @@ START_TEST(wrong_arguments) {
 }
 END_TEST
 
-// Where there is no device of that row, measuring the host alone is not what was asked for.
+// If no device has the requested row, measuring the host alone is refused.
 START_TEST(a_device_row_asked_for_is_not_left_out) {
   if (weft_device_count() > 0)
     return;
@@ -523,7 +524,7 @@ START_TEST(a_device_row_asked_for_is_not_left_out) {
 }
 END_TEST
 
-// What goes by the closed loop's peak has it measured.
+// A part that depends on the closed loop's peak measures that peak as well.
 START_TEST(a_part_of_the_server_alone) {
   static const char *const parts[] = {"paced", "peers"};
   whole_run_paths();
@@ -546,7 +547,7 @@ START_TEST(a_part_of_the_server_alone) {
 }
 END_TEST
 
-// Whether the report can be written is found out early, and leaves nothing.
+// A run that is refused early, after checking that the report can be written, leaves no file.
 START_TEST(a_run_that_is_refused_leaves_no_report) {
   whole_run_paths();
   whole_run_remove_paths();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that `weft bench rlnc --peers` takes (bench/peers/rlnc_peer.h): every symbol by itself.
-// WEFT_TEST_SPOIL=encode, recode or decode has that call make one wrong byte; =polynomial has it
-// say another field than it computes in.
+// The smallest library that `weft bench rlnc --peers` accepts (bench/peers/rlnc_peer.h): it codes
+// symbol by symbol. WEFT_TEST_SPOIL=encode, recode or decode makes that call produce one wrong
+// byte; =polynomial makes it name a field that it does not compute in.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct coder {
   uint8_t *data;     // (n, k)
   uint8_t *given;    // (given_count, each)
   size_t given_count;
-  uint8_t *made; // what the last call made
+  uint8_t *made; // output of the last call
   size_t made_bytes;
   uint32_t random;
 } coder;
@@ -74,7 +74,7 @@ void *weft_rlnc_peer_new(size_t n, size_t k, uint8_t *data, size_t *data_bytes) 
   *c = (coder){.n = n, .k = k, .each = n + k, .data = malloc(n * k), .random = 1};
   if (!c->data)
     abort();
-  data[n * k - 1] = 0x81; // a mark, as some have it
+  data[n * k - 1] = 0x81; // an end mark, as some libraries add
   *data_bytes = n * k - 1;
   memcpy(c->data, data, n * k);
   return c;
@@ -134,7 +134,7 @@ static uint8_t invert(uint8_t a) {
   return b;
 }
 
-// Gauss and Jordan on a copy of n packets.
+// Gauss-Jordan elimination on a copy of n packets.
 static bool eliminate(const coder *c, uint8_t *rows) {
   for (size_t i = 0; i < c->n; i++) {
     size_t at = i;
@@ -163,7 +163,7 @@ bool weft_rlnc_peer_decode(void *user) {
     make_room(c, c->n * c->k);
     for (size_t i = 0; i < c->n; i++)
       memcpy(c->made + i * c->k, rows + i * c->each + c->n, c->k);
-    c->made_bytes--; // the mark
+    c->made_bytes--; // without the mark
     c->made[0] ^= spoils("decode");
   }
   free(rows);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft bench rlnc --peers`: another library is measured in the same rounds, nothing wrong is timed,
-# and what cannot be measured is left out with a line that says why.
+# `weft bench rlnc --peers`: another library is measured in the same rounds, wrong results are never
+# timed, and what cannot be measured is left out with a line that says why.
 set -euo pipefail
 weft=$1
 peer=$(realpath -- "$2")
@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 
-# The run's exit status must be $1; the rest are further options.
+# run STATUS OPTION...: runs the bench with further options; its exit status must be STATUS.
 run() {
   local -r wanted=$1
   shift
@@ -34,7 +34,7 @@ done
 [ "$(grep -Fc 'best row / example 1' "$out")" = 4 ] || fail 'not four ratios'
 ! grep -q 'decodes$' "$out" || fail 'says that its packets do not decode'
 
-# Of operations that were not asked for there is nothing to compare.
+# Operations that were not requested are not measured.
 run 0 --peers "$peer" --operations encode
 ! grep -q 'example 1 ' "$out" || fail 'measures what was not asked for'
 

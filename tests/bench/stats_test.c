@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Median, spread and the rule that refuses a ratio.
+// Median, spread, and the rule that refuses a ratio.
 #include <check.h>
 
 #include "bench/stats.h"
@@ -14,23 +14,24 @@ START_TEST(median_and_range) {
   ck_assert_double_eq(a.min, 1);
   ck_assert_double_eq(a.max, 9);
   ck_assert_double_eq(b.median, 2.5);
-  ck_assert_double_eq(odd[0], 5); // the values stay in their order
+  ck_assert_double_eq(odd[0], 5); // the values keep their order
 }
 END_TEST
 
 START_TEST(quantiles) {
   const double values[] = {5, 1, 10, 3, 7, 2, 8, 9, 4, 6}, one[] = {3};
   ck_assert_double_eq(weft_bench_quantile_of(values, 10, 0.9), 9);
-  ck_assert_double_eq(weft_bench_quantile_of(values, 10, 0.85), 9); // 8 would be exceeded by two
+  // 8 would be exceeded by two values
+  ck_assert_double_eq(weft_bench_quantile_of(values, 10, 0.85), 9);
   ck_assert_double_eq(weft_bench_quantile_of(values, 10, 1), 10);
   ck_assert_double_eq(weft_bench_quantile_of(values, 9, 0.5), 5);
   ck_assert_double_eq(weft_bench_quantile_of(one, 1, 0.9), 3);
-  ck_assert_double_eq(values[0], 5); // the values stay in their order
+  ck_assert_double_eq(values[0], 5); // the values keep their order
 }
 END_TEST
 
 START_TEST(ratio_is_of_rounds) {
-  // Both slow down threefold in the second round; the quotient does not care.
+  // Both are slowed down threefold in the second round, which leaves the quotient unchanged.
   const double a[] = {10, 30, 10}, b[] = {5, 15, 5};
   const weft_bench_ratio ratio = weft_bench_ratio_of(a, all, b, all, 3, 3);
   ck_assert_double_eq(ratio.spread.min, 2);

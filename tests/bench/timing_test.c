@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds a candidate's calls: how long a repetition is, and in what state the core's vector
-// registers are handed over. No time is compared with another, but with one far longer.
+// What happens around a candidate's calls: the length of a repetition, and the state of the core's
+// vector registers at its start. Times are only compared with far longer ones.
 #include <check.h>
 #include <stdint.h>
 
@@ -8,8 +8,8 @@
 #include "tests/support/test_main.h"
 
 #if defined(__x86_64__)
-// Leaves the upper half of a vector register full, as ISA-L's code does, which has no VZEROUPPER:
-// code for SSE that runs next must then keep that half, and takes several times as long.
+// Leaves the upper half of a vector register nonzero, as ISA-L's code does, which lacks VZEROUPPER:
+// SSE code that runs next must then preserve that half, and takes several times as long.
 static void leave_upper_halves(void *user) {
   (void)user;
   __asm__ volatile("vpcmpeqd %%xmm15, %%xmm15, %%xmm15\n\t"
@@ -52,7 +52,7 @@ static void count(void *user) {
   *calls += 1;
 }
 
-// Seconds that a repetition's calls took together.
+// Returns the total time of a repetition's calls, in seconds.
 static double length_of(const weft_bench_timing *timing) {
   uint64_t calls = 0;
   weft_bench_candidate candidate = {.call = count, .user = &calls, .threads = 1};
@@ -69,7 +69,8 @@ START_TEST(a_repetition_is_as_long_as_asked) {
 }
 END_TEST
 
-// Calls much shorter than a lap: 1000 of them are no repetition.
+// A cold repetition of calls much shorter than a lap lasts as long as requested: 1000 calls do not
+// end it.
 START_TEST(a_cold_repetition_of_short_calls_is_as_long) {
   const weft_bench_timing timing = {.reps = 1, .rep_s = 0.02, .cold = true};
   ck_assert_double_ge(length_of(&timing), timing.rep_s / 4 / 2);
@@ -80,7 +81,7 @@ typedef struct prepared {
   size_t prepared, called, unprepared; // calls
 } prepared;
 
-// Takes far longer than a call.
+// Takes much longer than a call.
 static void prepare(void *user) {
   prepared *const p = user;
   const double start = weft_bench_now_s();
@@ -95,7 +96,7 @@ static void call_prepared(void *user) {
   p->unprepared += p->prepared != p->called;
 }
 
-// Once before every call, and in no call's time.
+// Preparation runs once before every call and does not count as its time.
 START_TEST(what_prepares_a_call_does_not_count) {
   const weft_bench_timing timing = {.reps = 1, .rep_s = 0.02, .cold = _i != 0};
   prepared seen = {0};

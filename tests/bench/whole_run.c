@@ -54,7 +54,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// The median rate follows from the repetitions, whose number is odd.
+// Checks that the median rate follows from the repetitions, whose number is odd.
 static void check_case(const json_t *entry) {
   const json_t *const seconds = json_object_get(entry, "seconds_per_call");
   const size_t reps = json_array_size(seconds);
@@ -90,9 +90,9 @@ static void check_amount(const json_t *entry, const char *metric, double expecte
                 json_string_value(json_object_get(entry, "id")), metric, got, expected);
 }
 
-// What counts as a byte: n sources of k bytes, m outputs, each of as many products as it has
-// sources. An update has one source, a recovery as many outputs as are lost, and what is decoded is
-// as much as its source.
+// Checks the amounts: n sources of k bytes, m outputs, and one product per source and output. An
+// update has one source, a recovery as many outputs as lost shards, and decoding as many as
+// sources.
 static void check_amounts(const json_t *entry) {
   static const char *const known[] = {
       "encode",       "encode-fresh", "encode-seeded", "encode-one",      "recode", "recode-one",
@@ -111,11 +111,12 @@ static void check_amounts(const json_t *entry) {
   const double outputs = strcmp(operation, "recover") == 0 && n < m ? n : m;
   check_amount(entry, "output", outputs * k);
   check_amount(entry, "input", (strncmp(operation, "decode", 6) == 0 ? m : sources) * k);
-  if (json_object_get(json_object_get(entry, "amount_per_call"), "products")) // not of XORs
+  // operations with XORs have none
+  if (json_object_get(json_object_get(entry, "amount_per_call"), "products"))
     check_amount(entry, "products", sources * outputs * k);
 }
 
-// The case of this id in a group, where there is one such; else NULL.
+// Returns the case with this id in a group if there is exactly one, else NULL.
 static const json_t *the_case(const json_t *group, const char *id) {
   const json_t *found = NULL;
   size_t c = 0;
@@ -130,8 +131,9 @@ static const json_t *the_case(const json_t *group, const char *id) {
   return found;
 }
 
-// A quotient of rates is the median of those of the rounds: of all nine, as fewer would be too few
-// and all are taken then. `times`: how often the second one's rate there may be.
+// Checks that a quotient of rates is the median of the quotients of the rounds. All nine rounds
+// count: fewer undisturbed ones are too few, and then all are taken. `times`: multiplier of the
+// second rate.
 static void check_quotient(const json_t *quotient, const json_t *of, const json_t *over,
                            const char *metric, double times) {
   const json_t *const a = json_object_get(of, "seconds_per_call");
@@ -156,12 +158,12 @@ static void check_quotients(const json_t *group) {
   json_t *entry = NULL;
   json_array_foreach(json_object_get(group, "cases"), i, entry) {
     const json_t *const share = json_object_get(entry, "share_of_ceiling");
-    if (!share || json_object_get(share, "or_ceiling")) // the lower of two, round by round
+    if (!share || json_object_get(share, "or_ceiling")) // the lower of two ceilings, round by round
       continue;
     const char *const metric = json_string_value(json_object_get(share, "metric"));
     const json_t *const over =
         the_case(group, json_string_value(json_object_get(share, "ceiling")));
-    // Threads share what comes out; each core has arithmetic of its own.
+    // Threads share the output bandwidth; arithmetic is per core.
     const double times = strcmp(metric, "output") == 0 ? 1 : whole_run_number(entry, "threads");
     if (over)
       check_quotient(share, entry, over, metric, times);

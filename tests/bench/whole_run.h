@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of `weft bench`, and what every report must hold.
+// Runs `weft bench` in the test's process, and checks what every report must contain.
 #ifndef WEFT_TESTS_BENCH_WHOLE_RUN_H
 #define WEFT_TESTS_BENCH_WHOLE_RUN_H
 
@@ -7,17 +7,17 @@
 
 #include <jansson.h>
 
-// Two files for reports, in the test's own folder.
+// Two paths for reports, in the test's own folder.
 extern char whole_run_path[2][256];
 void whole_run_paths(void);
 void whole_run_remove_paths(void);
 
-// Runs it in this process. Arguments end with NULL.
+// Runs `weft bench` in this process and returns its exit status. `arguments` ends with NULL.
 int whole_run(const char *const *arguments);
 
-// A number that must be there.
+// Returns a number, which must be present.
 double whole_run_number(const json_t *object, const char *key);
-// Loads a report and checks all of it; returns how many cases have this operation.
+// Loads a report and checks all of it; returns the number of cases with this operation.
 size_t whole_run_check(const char *file, const char *operation);
 
 #endif

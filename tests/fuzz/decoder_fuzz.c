@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder's packet path. The input is a little program: a shape, then steps that feed packets
-// (true ones, whose payload is computed from a known segment, and raw bytes) to a deferring and to
-// an eager decoder, ask for blocks at odd moments, and relay through a recoder. Whatever the
-// steps, known blocks are the segment's, and what is refused changes no rank.
+// Fuzzes the decoder's packet path. The input is a small program: a shape, then steps that feed
+// packets (valid ones, whose payload is computed from a known segment, and damaged ones) to a
+// deferring and an eager decoder, read blocks at odd moments, and relay through a recoder. Whatever
+// the steps, known blocks are those of the segment, and refused packets leave the rank unchanged.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 #include "weft/weft.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-const char *weft_fuzz_missing(void); // of the replay (tools/fuzz/replay_main.c)
+const char *weft_fuzz_missing(void); // in the replay program (tools/fuzz/replay_main.c)
 
 enum { BLOCKS_MAX = 16, BYTES_MAX = 40, DATAGRAM_MAX = 24 + BLOCKS_MAX + BYTES_MAX + 16 };
 
-// What inputs have led to so far.
+// What the inputs have covered so far.
 static bool complete_of[BLOCKS_MAX + 1]; // by number of blocks
 static bool saw_dependent, saw_refused, saw_mixed_in;
 
 typedef struct machine {
-  const uint8_t *at, *end; // the steps still to come
+  const uint8_t *at, *end; // the remaining steps
   weft_segment_id id;
   uint8_t source[BLOCKS_MAX * BYTES_MAX];
   weft_encoder *encoder;
@@ -57,7 +57,7 @@ static void check_blocks(machine *m, weft_decoder *decoder) {
   require(weft_decoder_complete(decoder) == (weft_decoder_rank(decoder) == m->id.blocks));
 }
 
-// Both decoders take the same packet and must agree.
+// Feeds a packet to both decoders, which must agree.
 static void feed(machine *m, const uint8_t *datagram, size_t bytes) {
   const size_t rank = weft_decoder_rank(m->deferred);
   const weft_status status = weft_decoder_add_datagram(m->deferred, datagram, bytes);
@@ -76,7 +76,7 @@ static void feed(machine *m, const uint8_t *datagram, size_t bytes) {
                        weft_recoder_held(m->recoder) == held);
 }
 
-// A packet of the program's own choice, with the payload that belongs to it.
+// Feeds a packet chosen by the program, with its correct payload.
 static void feed_true(machine *m, weft_packet_mode mode) {
   uint8_t vector[BLOCKS_MAX], payload[BYTES_MAX], datagram[DATAGRAM_MAX];
   weft_packet packet = {.id = m->id, .mode = mode, .payload = payload, .coefficients = vector};
@@ -97,8 +97,8 @@ static void feed_true(machine *m, weft_packet_mode mode) {
   feed(m, datagram, bytes);
 }
 
-// Raw bytes behind a true header, or none; not so many that true packets could arise from them
-// with a wrong payload: the mode is then one that there is not, or the length is wrong.
+// Feeds a packet with one damaged header byte, or a truncated one, which must be refused. Damage
+// that gives another valid mode is skipped: the packet could be accepted with a wrong payload.
 static void feed_raw(machine *m) {
   uint8_t datagram[DATAGRAM_MAX], zeros[BYTES_MAX] = {0};
   const weft_packet packet = {.id = m->id, .mode = WEFT_PACKET_SYSTEMATIC, .payload = zeros};
@@ -108,7 +108,7 @@ static void feed_raw(machine *m) {
   const uint8_t flip = next(m);
   datagram[place] ^= flip;
   if (place == 1 && datagram[1] <= WEFT_PACKET_SPARSE)
-    return; // possibly a packet with a payload that does not belong to it
+    return; // possibly a valid packet with a wrong payload
   const size_t rank = weft_decoder_rank(m->deferred);
   if (flip != 0)
     feed(m, datagram, bytes);
@@ -129,7 +129,7 @@ static void relay(machine *m, uint8_t how) {
   require(status == WEFT_OK);
   const size_t rank = weft_decoder_rank(m->deferred);
   feed(m, datagram, bytes);
-  require(weft_decoder_rank(m->deferred) == rank); // it lay in their span
+  require(weft_decoder_rank(m->deferred) == rank); // it was in their span
 }
 
 static void run(machine *m) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any datagrams at all, from two neighbours, at any pace, into a peer's engine, as a receiver or a
-// source. It must stay within its memory and its ranks, and give out nothing but datagrams.
+// Feeds arbitrary datagrams, from two neighbours and at any times, to a peer's engine, a receiver
+// or a source. It must stay within its memory and bounds, and send only datagrams.
 //
-// Input: one byte of options (bit 0 a source, bits 1 and 2 the mode, 3: bulk, and segments are
-// loaded for others, bit 3 trust, bit 4 checksums, bit 5 blocks without a code, bit 6 congestion
-// control, bit 7 pull); then steps of neighbour (bit 0) and time (the rest, in 4 ms), length of the
-// datagram, datagram.
+// Input: one byte of options (bit 0: a source; bits 1 and 2: the mode, 3: bulk, with segments
+// loaded for others; bit 3: trust; bit 4: checksums; bit 5: blocks without a code; bit 6:
+// congestion control; bit 7: pull); then steps of one byte for neighbour (bit 0) and time (the
+// rest, in 4 ms), length of the datagram, datagram.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 256, NEIGHBOURS = 2 };
 enum { SEGMENT = BLOCKS * BLOCK_BYTES, HELD = 32, FILE_BYTES = HELD * SEGMENT - 5 };
 
-// A file: the source's, or what a receiver wrote.
+// A file: the source's, or the one that a receiver has written.
 typedef struct file {
   uint8_t bytes[HELD * SEGMENT];
   size_t length[HELD]; // of each segment
@@ -37,13 +37,13 @@ static void feed(weft_engine *engine, int64_t now_us) {
     require(weft_engine_source_put(engine, segment, sizeof segment, now_us, now_us) == WEFT_OK);
 }
 
-// What a receiver never wrote, or had no room for, it cannot give.
+// Loads a segment for others. A receiver cannot give one that it never wrote or had no room for.
 static void load(weft_engine *engine, const file *f, uint64_t segment, int64_t now_us) {
   const bool held = segment < HELD && f->length[segment];
   const weft_status status =
       weft_engine_load(engine, segment, held ? f->bytes + segment * SEGMENT : NULL,
                        held ? f->length[segment] : 0, now_us);
-  require(status == WEFT_OK); // it is what was read
+  require(status == WEFT_OK); // it is what was read before
 }
 
 static void read_all(weft_engine *engine, file *f) {
@@ -82,7 +82,7 @@ static void turn(weft_engine *engine, int source, file *f, int64_t now_us) {
       require(burst.datagrams[d].bytes >= 4 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
     status = weft_engine_output(engine, now_us, &burst);
   }
-  require(status == WEFT_PENDING); // a node ends with anything else
+  require(status == WEFT_PENDING); // a node stops on any other status
   require(weft_engine_deadline(engine) >= 0);
 }
 
@@ -127,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .rate_bits_per_s = 100000,
                                    .lag_us = plain ? 50000 : 200000, // shorter than startup too
                                    .startup_us = 100000,
-                                   .spread_us = 20000, // or nothing is judged before it is played
+                                   // otherwise nothing is judged before it is played
+                                   .spread_us = 20000,
                                    .patience_us = 300000,
                                    .checksum_us = trust && data[0] & 16 ? 20000 : 0,
                                    .codec = &codec,

@@ -31,7 +31,7 @@ def packets():
 
 
 def vector(coefficients):
-    return bytes([1]) + bytes(coefficients) + b"\0"  # the mode's step, its data, the density that it ignores
+    return bytes([1]) + bytes(coefficients) + b"\0"  # the step for this mode, the coefficients, an unused density
 
 
 def decoders():
@@ -43,9 +43,9 @@ def decoders():
         systematic = b"".join(bytes([0, i, 0]) + ask for i in range(n))
         dense = b"".join(vector([draw.randrange(1, 256) for _ in range(n)]) for _ in range(n + 1))
         seeded = b"".join(bytes([2 + i % 2]) + struct.pack(">Q", i) + b"\xff" for i in range(2 * n))
-        # Each vector reaches one block further: every one makes a block known.
+        # Each vector adds one more block: every vector makes a block known.
         growing = b"".join(vector([9 * j + 1 & 255 if j <= i else 0 for j in range(n)]) + ask for i in range(n))
-        # From the far end: nothing is known before the last.
+        # The reverse: no block is known before the last vector.
         falling = b"".join(vector([7 * j + 3 & 255 if j >= i else 0 for j in range(n)]) + ask for i in range(n))
         mixed = b"".join(
             bytes([0, draw.randrange(n), 0]) + vector([draw.randrange(256) if draw.random() < 0.4 else 0 for _ in range(n)]) +
@@ -119,7 +119,7 @@ def engines():
         "met": both + step(0, b"", 127) * 3 + step(0, refer(0, b"cd", b"e")) + step(0, meet(0, b"a", b"b", b"x")) + step(1, meet(1, b"yz")) + step(0, b"", 100) * 9,
         "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
     }
-    # Blocks of zeros, as the checksum and the digest have them, from one; others from the other, who is convicted.
+    # One neighbour sends blocks of zeros, which match the checksum and the digest; the other sends others and is convicted.
     zeros = hashlib.blake2b(bytes(64), digest_size=32).digest()
     right = b"".join(step(0, manifest(s, at=s * 1000, digest=zeros)) for s in range(3))
     truth = [step(1, block(0, i, payload=bytes(16))) for i in range(4)]
@@ -127,7 +127,7 @@ def engines():
     judged = both + right + truth[0] + truth[1] + false + truth[2] + step(1, b"", 12) + step(1, checksum(0, 76000), 3)
     trusting["judged"] = judged + step(1, revealed(0, 90000)) + truth[2] + truth[3] + step(1, checksum(1, 99000))
     trusting["settled"] = both + right + truth[0] + false[: len(false) // 2] + truth[2] + truth[3] + truth[1] + blocks
-    # One that has nine segments, of which it held three, gives them to the other, who lacks all and then goes on.
+    # The engine gets nine segments, holds three of them, and gives them to a neighbour that lacks all, then catches up.
     nine = b"".join(step(0, block(s, i)) for s in range(9) for i in range(4))
     lags = both + step(0, ranks(9, 9, 9 * 64)) + nine + b"".join(step(1, ranks(s, 9, 9 * 64, 0, 0, 0), 9) for s in (0, 0, 3, 1, 6, 0))
     for how in (0x06, 0x07, 0x0E, 0x0F, 0x26, 0x27):

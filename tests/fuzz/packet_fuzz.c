@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all into the packet parsers. What is accepted must be written back as the same
-// bytes, and its coefficients must be within reach.
+// Feeds arbitrary bytes to the packet parsers. A packet that is accepted must be written back as
+// the same bytes, and its coefficients must be available.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(&packet, data, size, 0);
   else
     require(status == WEFT_E_MALFORMED || status == WEFT_E_VERSION);
-  // In a session k is known beforehand; a few values meet all sorts of lengths.
+  // In a session k is known in advance; a few values cover all sorts of lengths.
   for (uint32_t k = 1; k <= 64; k *= 4) {
     const weft_status in_session = weft_packet_parse_session(data, size, 7, k, &packet);
     if (in_session == WEFT_OK)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes that want a session, and a network that the input scripts: it delivers, drops, damages
-// and repeats their datagrams, adds its own, and lets time pass. Nothing may be opened that was not
-// sealed by the other side, nobody may answer with more than three times what came, and nothing but
-// handshakes and questions goes to an address that has not answered.
+// Two nodes that want a session, and a network scripted by the input: it delivers, drops, damages
+// and repeats their datagrams, adds its own, and lets time pass. Nothing may be opened that the
+// other side has not sealed, no node may answer with more than three times the bytes received, and
+// only handshakes and questions may go to an address that has not answered.
 //
 // Input: steps of one byte. 0: deliver the next datagram; 1: drop it; 2, offset, mask: damage it
 // and deliver both; 3: deliver the last one again; 4, n: n datagrams sealed by the first node; 5,
@@ -31,7 +31,7 @@ typedef struct net {
   int64_t now_us;
   parcel queue[QUEUE], last;
   size_t first, count;
-  bool proved; // somebody has answered at the other port
+  bool proved; // a node has answered at the other port
 } net;
 
 static const uint8_t text[] = "what one says to the other";
@@ -56,8 +56,7 @@ static void turn(net *n) {
       require(event.link < 2);
     while (weft_sessions_output(n->node[i], &to, &data, &bytes) == WEFT_OK) {
       require(bytes >= 28 && bytes <= WEFT_SESSION_DATAGRAM_BYTES);
-      n->proved =
-          n->proved || (to.port == OTHER_PORT && data[0] == ACCEPT); // it sent a cookie back
+      n->proved = n->proved || (to.port == OTHER_PORT && data[0] == ACCEPT); // a cookie came back
       require(to.port != OTHER_PORT || n->proved || (data[0] != DATA && data[0] != CLOSE));
       if (to.ip[15] < 1 || to.ip[15] > 2 || n->count == QUEUE)
         continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all as the headers of shards and journals. Digests are made to fit first, else
-// nothing would get past them. What is accepted must lie within its ranges, and be written back the
-// same.
+// Feeds arbitrary bytes to the parsers of shard and journal headers. Digests are corrected first,
+// or nothing would get past them. A header that is accepted must be within its ranges, and be
+// written back the same.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strangers tell a node, and ask its HTTP output for: descriptions of streams, words from and
-// to trackers, addresses as text, ranges, and the first bytes of a stream. What is accepted must be
-// within reach, and be the same when it is written and read again.
+// Feeds input that strangers can send to a node and to its HTTP output: descriptions of streams,
+// messages from and to trackers, addresses as text, ranges, and the first bytes of a stream. What
+// is accepted must be within bounds, and be the same when it is written and read again.
 //
-// Input: which of these, then what is said; before a range eight bytes: the length of the stream.
+// Input: which of these, then its bytes; a range is preceded by eight bytes with the length of the
+// stream.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,10 @@ static void announce(const uint8_t *data, size_t size) {
   if (size < 2 || !weft_announce_parse(data, size, &leaving, &stream))
     return;
   require(weft_announce_write(leaving, stream, again) == size);
-  require(memcmp(again + 2, data + 2, size - 2) == 0); // who calls has read the kind
+  require(memcmp(again + 2, data + 2, size - 2) == 0); // the caller has read the kind
 }
 
-// Without the numbers that interfaces have here, which are nobody's elsewhere.
+// Interface numbers are not transferred: they have a meaning only on this machine.
 static void list(const uint8_t *data, size_t size) {
   weft_address entries[WEFT_LIST_MAX], twice[WEFT_LIST_MAX];
   uint8_t again[WEFT_LIST_MAX_BYTES];
@@ -81,7 +82,7 @@ static void mapped(const uint8_t *data, size_t size) {
 static void address(const char *text) {
   char again[WEFT_ADDRESS_TEXT];
   weft_address at, twice;
-  if (!weft_address_parse(text, &at) || weft_address_is_of_link(&at)) // the interface may have gone
+  if (!weft_address_parse(text, &at) || weft_address_is_of_link(&at)) // the interface may be gone
     return;
   require(weft_address_parse(weft_address_text(&at, again), &twice) &&
           memcmp(&at, &twice, sizeof at) == 0);
@@ -95,7 +96,7 @@ static void range(const char *text, uint64_t length) {
   require(first < end && end <= length && (partial || (first == 0 && end == length)));
 }
 
-// As a ring that begins anywhere.
+// Parses the bytes as a ring buffer that begins anywhere.
 static void media(const uint8_t *data, size_t size) {
   enum { THREE = 3 * 188 };
   uint64_t first, last;

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Numbers of system calls, and where an argument's low half lies, are this machine's.
+// Numbers of system calls, and the position of an argument's lower half, depend on the machine.
 #if defined __x86_64__
 #define OWN_ARCH AUDIT_ARCH_X86_64
 #elif defined __aarch64__

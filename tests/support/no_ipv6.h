@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel without IPv6 (ipv6.disable=1), as far as a process can see: it gets no such socket.
+// Simulates a kernel without IPv6 (ipv6.disable=1) for a process: it gets no IPv6 socket.
 #ifndef WEFT_TESTS_NO_IPV6_H
 #define WEFT_TESTS_NO_IPV6_H
 
 #include <stdbool.h>
 
-// From now on socket(AF_INET6, ...) fails with EAFNOSUPPORT in this thread and what it starts, for
-// good. False, and errno says why: the kernel has no seccomp filters, or grants none.
+// Makes socket(AF_INET6, ...) fail with EAFNOSUPPORT from now on, in this thread and all it starts.
+// Returns false and sets errno if the kernel has no seccomp filters, or does not permit one.
 bool test_no_ipv6(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An allocator that counts, and that fails one chosen call: what allocates through it must give
-// WEFT_E_NOMEM then and leak nothing. The usual loop:
+// An allocator that counts, and that fails one chosen call: code that allocates through it must
+// then return WEFT_E_NOMEM and leak nothing. The usual loop:
 //
 //   for (long n = 1;; n++) {
 //     test_allocator_init(&memory, n);
@@ -19,8 +19,8 @@
 #include "weft/memory.h"
 
 typedef struct test_allocator {
-  weft_allocator allocator; // to be handed down; points back here
-  long fail_at;             // the call that fails, from 1; 0: none
+  weft_allocator allocator; // to be passed on; points back here
+  long fail_at;             // the call that fails, counted from 1; 0: none
   atomic_long calls, live;
 } test_allocator;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory between two pages that must not be touched: a read or write outside ends the test.
+// Memory between two inaccessible pages: a read or write outside it ends the test.
 #ifndef WEFT_TESTS_TEST_GUARD_H
 #define WEFT_TESTS_TEST_GUARD_H
 
@@ -11,7 +11,7 @@ typedef struct test_guard {
   uint8_t *end;   // *end faults; end - begin is `bytes` rounded up to pages
 } test_guard;
 
-// Ends the process when memory cannot be had.
+// Allocates at least `bytes`; ends the process without memory.
 test_guard test_guard_new(size_t bytes);
 void test_guard_free(test_guard *guard);
 

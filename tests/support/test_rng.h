@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded randomness of tests: a failure can be repeated with WEFT_TEST_SEED.
+// Seeded random numbers for tests: a failure can be repeated with WEFT_TEST_SEED.
 #ifndef WEFT_TESTS_TEST_RNG_H
 #define WEFT_TESTS_TEST_RNG_H
 
@@ -10,11 +10,11 @@ typedef struct test_rng {
   uint64_t state;
 } test_rng;
 
-// The seed of this run: WEFT_TEST_SEED (decimal or 0x...) or one taken from the clock; the same
-// value for the whole process and the tests it forks. The first call prints it.
+// Returns the seed of this run: WEFT_TEST_SEED (decimal or 0x...) or one taken from the clock; the
+// same value for the whole process and the tests it forks. The first call prints it.
 uint64_t test_seed(void);
 
-// A generator for one test: `salt` keeps tests of one run apart.
+// Returns a generator for one test: `salt` makes the tests of one run differ.
 test_rng test_rng_new(uint64_t seed, uint64_t salt);
 uint64_t test_rng_next(test_rng *rng);
 // Uniform enough in [0, bound), bound > 0.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes on which threads something runs where a signal of the application's could come: none but
-// its own may take them.
+// Records whether library threads leave the application's signals blocked: only its own threads may
+// take them.
 #ifndef WEFT_TESTS_TEST_SIGNALS_H
 #define WEFT_TESTS_TEST_SIGNALS_H
 
@@ -11,7 +11,7 @@
 
 typedef struct test_signals {
   pthread_t caller;
-  atomic_size_t looks, open; // on other threads than the caller's; those that take SIGTERM
+  atomic_size_t looks, open; // on threads other than the caller's; those of them that take SIGTERM
 } test_signals;
 
 void test_signals_init(test_signals *watch);

@@ -33,7 +33,7 @@ bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_
     const weft_step *s = &steps[i];
     const bool loads = s->kind == WEFT_STEP_LOAD, stores = s->kind == WEFT_STEP_STORE;
     const bool both = !loads && !stores && s->kind != WEFT_STEP_SET;
-    const bool zeros = s->kind == WEFT_STEP_SET && s->c == 0; // of a slot that may hold nothing
+    const bool zeros = s->kind == WEFT_STEP_SET && s->c == 0; // the slot may be unset
     if ((!stores && s->to >= slots) ||
         (!loads && (s->from >= slots || (!held[s->from] && !zeros))) ||
         (both && (!held[s->to] || s->to == s->from)))
@@ -94,7 +94,7 @@ static void put(writer *w, weft_step_kind kind, size_t to, size_t from, uint8_t 
   w->held_count++;
 }
 
-// `count` slots that hold something, all different.
+// Picks `count` different slots that hold something.
 static void pick(writer *w, size_t *slots, size_t count) {
   for (size_t i = 0; i < count; i++) {
     bool again;
@@ -107,8 +107,8 @@ static void pick(writer *w, size_t *slots, size_t count) {
   }
 }
 
-// What butterflies made becomes a part of other slots, or rows of X are added to it: at once, as
-// transforms have it, or nearly.
+// Adds results of butterflies to other slots, or rows of X to the results: immediately, as in
+// transforms, or almost.
 static void put_results(writer *w, const size_t *s, size_t count, bool inverse) {
   const uint8_t c = constant(w);
   const bool sets = test_rng_below(w->rng, 3) == 0, drops = test_rng_below(w->rng, 4) > 0;
@@ -128,7 +128,7 @@ static void put_results(writer *w, const size_t *s, size_t count, bool inverse) 
     put(w, WEFT_STEP_SET, s[i], s[i], 0);
 }
 
-// Two levels of butterflies on four slots: as transforms have them, or nearly.
+// Two levels of butterflies on four slots, as in transforms or almost.
 static void put_four(writer *w) {
   size_t s[4];
   pick(w, s, 4);
@@ -147,7 +147,7 @@ static void put_four(writer *w) {
 }
 
 // Sums of the same slots in several others, some of which are stored at once: a product entry by
-// entry, or nearly, where an output is a source too, comes twice or has other terms.
+// entry; or almost, with an output that is also a source, occurs twice, or has other terms.
 static void put_sums(writer *w) {
   size_t from[SumsMost];
   const size_t most = w->held_count < SumsMost ? w->held_count : SumsMost;
@@ -168,25 +168,25 @@ static void put_sums(writer *w) {
   }
 }
 
-// How a transform is unlike those that codes have, if at all.
+// How a transform differs from those of codes, if at all.
 typedef enum oddity {
-  ODD_ORDER,   // two of its slots change places
+  ODD_ORDER,   // two of its slots are exchanged
   ODD_LEVEL,   // four of its values are scaled between two levels
-  ODD_FACTOR,  // some of its results that come together have a factor of their own,
-  ODD_SET,     // one sets a slot where others are added to some,
-  ODD_DROPPED, // or is dropped
-  ODD_NOT = 12 // most are not
+  ODD_FACTOR,  // some results of one group have another factor
+  ODD_SET,     // one result sets a slot, others are added to slots
+  ODD_DROPPED, // one result is dropped
+  ODD_NOT = 12 // most do not differ
 } oddity;
 
 typedef struct transform {
   size_t rows;
   uint8_t slot[16]; // of its values
   bool inverse, zero;
-  size_t odd, which; // the result, or where the slot or the values begin
+  size_t odd, which; // the odd result, or the first odd slot or value
 } transform;
 
-// All levels of butterflies of `rows` values from `first` on: neighbours first, or last. Constants
-// of the first block are 0 at times, as those of codes are.
+// All levels of butterflies of `rows` values from `first` on, neighbours first or last. Constants
+// of the first block are sometimes 0, as in codes.
 static void put_levels(writer *w, const transform *t, size_t first, size_t rows) {
   const size_t half = rows / 2;
   const bool zero = t->zero && first == 0 && test_rng_below(w->rng, 8);
@@ -206,7 +206,7 @@ static void put_levels(writer *w, const transform *t, size_t first, size_t rows)
     put(w, WEFT_STEP_SET, t->slot[first + i], t->slot[first + i], 3);
 }
 
-// What an inverse transform made sets slots from `to` on, or is added to them.
+// Sets slots from `to` on to the results of an inverse transform, or adds the results to them.
 static void put_inverse_end(writer *w, const transform *t, size_t to) {
   const bool sets = test_rng_below(w->rng, 2);
   const uint8_t c = (uint8_t)(1 + test_rng_below(w->rng, 255));
@@ -221,7 +221,7 @@ static void put_inverse_end(writer *w, const transform *t, size_t to) {
     put(w, WEFT_STEP_SET, t->slot[i], t->slot[i], 0);
 }
 
-// Rows of X are added to what a forward transform made, and it is stored.
+// Adds rows of X to the results of a forward transform, and stores them.
 static void put_forward_end(writer *w, const transform *t, size_t spare) {
   const bool once = test_rng_below(w->rng, 2);
   const uint8_t c = (uint8_t)(1 + (once ? 0 : test_rng_below(w->rng, 255)));
@@ -238,7 +238,7 @@ static void put_forward_end(writer *w, const transform *t, size_t spare) {
   }
 }
 
-// A transform of 8 or 16 slots, which lie apart from those that it is added to.
+// A transform of 8 or 16 slots, separate from the slots that it is added to.
 static void put_transform(writer *w) {
   transform t = {.rows = w->out->slots >= 33 && test_rng_below(w->rng, 2) ? 16 : 8,
                  .inverse = test_rng_below(w->rng, 2),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random steps of factored matrices (kernels/factors.h), and the matrix that they stand for.
+// Random steps of factored matrices (kernels/factors.h), and the matrix that they represent.
 #ifndef WEFT_TESTS_TEST_STEPS_H
 #define WEFT_TESTS_TEST_STEPS_H
 
@@ -16,16 +16,16 @@ typedef struct test_steps {
   uint8_t a[TEST_STEPS_ROWS * TEST_STEPS_ROWS]; // (m, k)
 } test_steps;
 
-// k loads, m stores and about `work` more, among them butterflies in fours; 1 <= k, m <= 64 and
-// 4 <= slots <= 64.
+// Makes k loads, m stores and about `work` other steps, among them butterflies in fours; 1 <= k, m
+// <= 64 and 4 <= slots <= 64.
 void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
                        test_steps *out);
 
-// The same with whole transforms of 8 and 16 slots among them; slots >= 17, and 33 for both.
+// The same, including whole transforms of 8 and 16 slots; slots >= 17, and 33 for both.
 void test_steps_transforms(test_rng *rng, size_t k, size_t m, size_t slots, test_steps *out);
 
-// The matrix of any steps: (m, k). False: a row is not stored once, or slots are used that hold
-// nothing or are not there.
+// Computes the matrix (m, k) of any steps. Returns false if a row is not stored exactly once, or a
+// slot is used that is unset or out of range.
 bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_t k, size_t m,
                        uint8_t *a);
 

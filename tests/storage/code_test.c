@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding and recovery through the public calls: every row of this machine, every loss of small
-// codes, random losses of large ones, and every way to hand shards over.
+// codes, random losses of large ones, and every way to pass shards.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rows.h"
 
-// Codes at sizes and lengths that leave tails everywhere.
+// Codes with sizes and lengths that leave tails everywhere.
 static const code_case mixed[] = {
     {"vandermonde", 4, 2, 0, 0},    {"vandermonde", 10, 4, 0, 0},
     {"vandermonde", 1, 1, 0, 0},    {"vandermonde", 200, 56, 0, 0},
@@ -40,7 +40,7 @@ static size_t a_length(const weft_code *code, test_rng *rng) {
   }
 }
 
-// Spoils what is lost, recovers what is wanted, and expects exactly that to come back.
+// Spoils the lost shards, recovers the wanted ones, and checks that exactly those come back.
 static void lose(weft_code *code, const stripe *whole, stripe *damaged, const weft_erasures *e) {
   stripe_copy(damaged, whole, code);
   for (size_t i = 0; i < e->lost_count; i++)
@@ -51,7 +51,7 @@ static void lose(weft_code *code, const stripe *whole, stripe *damaged, const we
   for (size_t i = 0; i < count; i++)
     EXPECT(stripe_same_shard(whole, damaged, code, wanted[i]));
   for (size_t i = 0; i < e->lost_count; i++)
-    if (!memchr(wanted, e->lost[i], count)) { // lost and not asked for: as it was left
+    if (!memchr(wanted, e->lost[i], count)) { // lost and not wanted: left alone
       const size_t bytes = shard_bytes(code, e->lost[i], whole->view.bytes);
       for (size_t b = 0; b < bytes; b++)
         EXPECT(damaged->shard[e->lost[i]][b] == 0x5A);
@@ -70,7 +70,7 @@ static void random_losses(weft_code *code, const stripe *whole, test_rng *rng, i
     uint8_t lost[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS];
     const size_t count = round == 0 ? m : 1 + test_rng_below(rng, m);
     choose_ids(rng, lost, count, k + m);
-    memcpy(wanted, lost, count); // already in random order: any prefix will do
+    memcpy(wanted, lost, count); // already in random order: any prefix is one
     lose(code, whole, &damaged,
          &(weft_erasures){.lost = lost,
                           .lost_count = count,
@@ -89,7 +89,7 @@ START_TEST(every_row_encodes_by_definition) {
     for (int round = 0; round < 4; round++) {
       stripe s;
       const size_t bytes = a_length(code, &rng);
-      stripe_encode(&s, code, bytes, &rng, round == 0); // guard pages: nothing past any end
+      stripe_encode(&s, code, bytes, &rng, round == 0); // guard pages: no access past any end
       random_losses(code, &s, &rng, 2);
       stripe_clear(&s);
     }
@@ -99,7 +99,7 @@ START_TEST(every_row_encodes_by_definition) {
 }
 END_TEST
 
-// Every loss of up to m shards, for every k + m <= 12.
+// Codes tested with every loss of up to m shards, for every k + m <= 12.
 static const char *const exhaustive[] = {"vandermonde", "cauchy", "reed_sol_van", "isal_rs",
                                          "raid6",       "par1",   "cauchy_orig",  "cauchy_good"};
 enum { EXHAUSTIVE = sizeof exhaustive / sizeof exhaustive[0], SMALL = 12 };
@@ -126,7 +126,7 @@ static void every_loss_of(weft_code *code, test_rng *rng) {
   stripe_clear(&damaged);
 }
 
-// Plans are kept or made in each call.
+// Plans are cached, or made in each call.
 static const size_t cached_plans[] = {0, WEFT_NO_PLANS};
 
 START_TEST(every_loss_of_small_codes) {
@@ -188,7 +188,8 @@ START_TEST(random_losses_of_large_codes) {
 }
 END_TEST
 
-// Long shards, threads, and CRS plans that are reduced on the way: the same bytes throughout.
+// Long shards on several threads, with CRS plans that are reduced meanwhile, always give the same
+// bytes.
 START_TEST(long_shards_on_threads) {
   static const code_case cases[] = {{"cauchy", 10, 4, 0, 0},
                                     {"cauchy_good", 10, 4, 8, 512},
@@ -203,7 +204,7 @@ START_TEST(long_shards_on_threads) {
   stripe_init(&expected, code, BYTES, &rng, 0);
   stripe_init(&s, code, BYTES, &rng, 0);
   stripe_copy(&s, &expected, code);
-  EXPECT_OK(weft_code_encode(reference, &expected.view, 1, NULL)); // by the plain program
+  EXPECT_OK(weft_code_encode(reference, &expected.view, 1, NULL)); // with the plain program
   for (int round = 0; round < 6; round++) {
     for (size_t i = 0; i < cases[_i].m; i++)
       stripe_spoil(&s, code, cases[_i].k + i);
@@ -220,7 +221,7 @@ START_TEST(long_shards_on_threads) {
 }
 END_TEST
 
-// Many stripes in one call, strided, against the same one by one.
+// Many strided stripes in one call give the same as one by one.
 START_TEST(bundles_of_strided_stripes) {
   static const code_case cases[] = {{"vandermonde", 4, 2, 0, 0},
                                     {"cauchy", 100, 28, 0, 0},
@@ -237,7 +238,7 @@ START_TEST(bundles_of_strided_stripes) {
   stripe single[STRIPES];
   weft_stripe stripes[STRIPES];
   for (size_t s = 0; s < STRIPES; s++) {
-    const size_t bytes = test_rng_below(&rng, MOST); // 0 among them
+    const size_t bytes = test_rng_below(&rng, MOST); // sometimes 0
     stripe_init(&single[s], code, bytes, &rng, 0);
     stripes[s] = (weft_stripe){.base = base + s * each, .stride = STRIDE, .bytes = bytes};
     for (size_t i = 0; i < c->k; i++)
@@ -266,7 +267,7 @@ START_TEST(bundles_of_strided_stripes) {
 }
 END_TEST
 
-// Gibraltar's reordering: inputs first, in an order of the caller's, outputs behind them.
+// Plans in the caller's own order, as in Gibraltar: first the inputs, then the outputs.
 START_TEST(plans_in_an_order_of_ones_own) {
   static const code_case cases[] = {
       {"vandermonde", 10, 4, 0, 0}, {"isal_rs", 8, 3, 0, 0}, {"cauchy_good", 6, 3, 4, 16}};
@@ -303,7 +304,8 @@ START_TEST(plans_in_an_order_of_ones_own) {
 }
 END_TEST
 
-// The most of 16 shards that share a set of a first-level cache, of 64 sets and lines of 64 bytes.
+// Returns the most of 16 shards that share a set of a first-level cache of 64 sets and lines of 64
+// bytes.
 static size_t most_in_a_set(size_t stride) {
   size_t in[64] = {0}, most = 0;
   for (size_t i = 0; i < 16; i++)

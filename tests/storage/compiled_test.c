@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of CRS codes that become machine code: when they do, that bytes stay those of the
-// definition, and what happens where a process may not make memory executable.
+// Plans of CRS codes that become machine code: when that happens, that the bytes stay those of the
+// definition, and what happens in a process that may not make memory executable.
 #define _DEFAULT_SOURCE // syscall numbers
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -45,7 +45,8 @@ static void lose_and_recover(stripe *s, const stripe *whole, weft_code *code, co
   EXPECT(stripe_same(s, whole, code));
 }
 
-// Encodes and recovers at once by machine code, stripes of groups and a tail, at guard pages.
+// Encodes and recovers with machine code from the start: stripes of groups and a tail, at guard
+// pages.
 static void every_byte(const weft_backend *row, const code_case *c, size_t threads, test_rng *rng) {
   weft_ctx *ctx = compiling(row->name, threads, 1);
   weft_code *code = code_on(ctx, c);
@@ -55,7 +56,7 @@ static void every_byte(const weft_backend *row, const code_case *c, size_t threa
   trying(row->name, c);
   stripe_encode(&whole, code, bytes, rng, 1);
   EXPECT(is_compiled(code->encode) || !row->host->compile ||
-         (code->encode->blocks && row->host->compile_most)); // these may be quicker
+         (code->encode->blocks && row->host->compile_most)); // blocks may be faster
   stripe_init(&s, code, bytes, rng, 1);
   stripe_copy(&s, &whole, code);
   uint8_t lost[WEFT_MAX_SHARDS];
@@ -75,7 +76,7 @@ START_TEST(every_row_has_the_bytes_of_the_definition) {
 }
 END_TEST
 
-// All losses of small codes, at once by machine code.
+// Every loss of small codes is recovered correctly by machine code from the start.
 START_TEST(every_loss_has_the_bytes_of_the_definition) {
   const weft_backend *row = test_host_row((size_t)_i);
   static const code_case small[] = {{"cauchy_good", 5, 4, 8, 64}, {"cauchy_good", 5, 4, 4, 128}};
@@ -107,8 +108,9 @@ START_TEST(every_loss_has_the_bytes_of_the_definition) {
 }
 END_TEST
 
-// What it takes to rebuild four data shards: bytes of scratch of machine code, which has a shard's
-// packets more where these are folded, or the packets that a program reads; 0: by blocks of bits.
+// Returns what it takes to rebuild four data shards: the bytes of scratch of the machine code, more
+// by one shard's packets if the lost shards are folded; or the number of packets that a program
+// reads; or 0 with blocks of bits.
 static size_t taken_by(const weft_backend *row, const char *name, const uint8_t *lost) {
   const uint8_t there[] = {0, 2, 3, 5, 7, 8, 10, 11, 12, 13};
   weft_ctx *ctx = compiling(row->name, 1, 1);
@@ -125,8 +127,8 @@ static size_t taken_by(const weft_backend *row, const char *name, const uint8_t 
   return taken;
 }
 
-// The last of the lost data shards is the first parity shard less all other data, where that shard
-// is their sum, and in any order of the lost ones.
+// The last of the lost data shards is computed as the first parity shard minus all other data
+// ("folded") if that parity shard is their sum, in whatever order the lost shards are given.
 START_TEST(lost_data_is_folded_where_parity_is_its_sum) {
   const weft_backend *row = test_host_row((size_t)_i);
   const size_t dense = taken_by(row, "cauchy_orig", (const uint8_t[]){1, 4, 6, 9});
@@ -146,7 +148,8 @@ static const weft_backend *row_that_compiles(void) {
   return i < test_host_row_count() ? test_host_row(i) : NULL;
 }
 
-// Shards beyond what caches hold, so that what comes next is fetched: bytes as without code.
+// Shards larger than the caches, for which data are prefetched, get the same bytes as without
+// machine code.
 START_TEST(large_shards) {
   const weft_backend *row = row_that_compiles();
   static const code_case large[] = {{"cauchy_good", 10, 4, 4, 64}, {"cauchy_good", 4, 2, 8, 4096}};
@@ -174,7 +177,7 @@ START_TEST(large_shards) {
 }
 END_TEST
 
-// Bytes that are encoded until there is machine code; `most` where there is none by then.
+// Returns how many bytes are encoded before machine code is made, or at least `most` if it is not.
 static size_t until_compiled(size_t compile_after, const code_case *c, size_t most, test_rng *rng) {
   const weft_backend *row = row_that_compiles();
   weft_ctx *ctx = compiling(row->name, 1, compile_after);
@@ -210,7 +213,7 @@ START_TEST(once_it_is_repaid_or_when_the_context_says) {
 }
 END_TEST
 
-// From now on this process gets EACCES where it would make memory executable, as under SELinux or
+// From now on, this process gets EACCES when it makes memory executable, as under SELinux or
 // systemd's MemoryDenyWriteExecute.
 static bool forbid_executable_memory(void) {
   struct sock_filter filter[] = {
@@ -227,7 +230,7 @@ static bool forbid_executable_memory(void) {
 
 enum { RETURNS = 0xc3, PAGE = 4096 };
 
-// How the page is mapped, as /proc/self/maps has it; "" if it is not.
+// Reads how the page is mapped from /proc/self/maps; "" if it is not.
 static void mapped(const uint8_t *page, char perms[8]) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];
@@ -251,7 +254,8 @@ static size_t mapped_pages(void) {
   return count;
 }
 
-// Whole pages that can be read and executed, and nobody can write to; all of them go.
+// Machine code occupies whole pages that are readable and executable, never writable, and all of it
+// is freed.
 START_TEST(code_is_never_writable_and_goes) {
   static uint8_t machine_code[3 * PAGE + 1];
   test_allocator memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused: sizes, losses, plans and stripes that cannot be.
+// What is refused: impossible sizes, losses, plans and stripes.
 #define _POSIX_C_SOURCE 200809L // posix_memalign
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ START_TEST(sizes_out_of_range) {
   weft_code *code = NULL;
   const weft_code_options plans = {.name = "cauchy", .k = 4, .m = 2, .cached_plans = UINT32_MAX};
   EXPECT_STATUS(weft_code_new(ctx, &plans, &code),
-                WEFT_E_ARGUMENT); // more than places have numbers
+                WEFT_E_ARGUMENT); // more plans than cache places can be numbered
   EXPECT_STATUS(weft_code_new(NULL, &(weft_code_options){.name = "cauchy", .k = 1}, &code),
                 WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_new(ctx, &(weft_code_options){.k = 1}, &code), WEFT_E_ARGUMENT);
@@ -66,7 +66,7 @@ START_TEST(sizes_out_of_range) {
 }
 END_TEST
 
-// Gives no block that is large, and notes how large one was to be.
+// An allocator that refuses large blocks and records the largest size requested.
 typedef struct stingy {
   size_t largest;
   long live;
@@ -87,7 +87,8 @@ static void give_back(void *user, void *block) {
   free(block);
 }
 
-// As many plans as places have numbers are asked for in their full size, and one more is refused.
+// The largest number of plans that the cache can number is allocated in full size, and one more is
+// refused.
 START_TEST(the_most_plans) {
   static const size_t counts[] = {UINT32_MAX - 1, UINT32_MAX, (size_t)UINT32_MAX + 1, SIZE_MAX / 64,
                                   SIZE_MAX - 1};
@@ -151,7 +152,7 @@ START_TEST(names_carry_the_layout) {
 }
 END_TEST
 
-// Groups as large as a size holds, of which nobody has one.
+// Groups as large as size_t allows, larger than any memory, do not overflow.
 START_TEST(lengths_beyond_a_size) {
   weft_ctx *ctx = context_on(NULL, 3);
   static const code_case cases[] = {
@@ -161,13 +162,13 @@ START_TEST(lengths_beyond_a_size) {
     const size_t unit = weft_code_unit_bytes(code);
     EXPECT(weft_code_parity_bytes(code, 0) == 0 && weft_code_parity_bytes(code, unit) == unit);
     EXPECT(weft_code_parity_bytes(code, 1) == unit);
-    EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // not what is left of the sum
+    EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // no overflow of the sum
     EXPECT(weft_code_parity_bytes(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
     EXPECT(weft_code_stride(code, SIZE_MAX) == SIZE_MAX);
     EXPECT(weft_code_stride(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
     const uint8_t byte = 1, none = 0;
     const weft_stripe elsewhere = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
-    const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // parity is all elsewhere
+    const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // all parity is elsewhere
     EXPECT_STATUS(weft_code_update(code, 0, &byte, &none, &elsewhere, NULL), expected);
     EXPECT_STATUS(weft_code_add_delta(code, 0, &byte, &elsewhere, NULL), expected);
     size_t wrong = 1;
@@ -178,7 +179,7 @@ START_TEST(lengths_beyond_a_size) {
 }
 END_TEST
 
-// All shards of a group together take as many bytes as a size cannot count.
+// The shards of a group together have more bytes than size_t can count.
 START_TEST(groups_beyond_a_size) {
   weft_ctx *ctx = context_on(NULL, 3);
   weft_code *code = code_on(ctx, &(code_case){"cauchy_orig", 2, 2, 8, SIZE_MAX / 32 + 1});
@@ -233,7 +234,7 @@ START_TEST(codes_without_parity_and_shards_without_bytes) {
 }
 END_TEST
 
-// Of 4 + 2 shards, 1 lost: 0 and 2 to 4 are read, 5 is not needed.
+// Recovery of shard 1 of 4 + 2 fails if one of 0 and 2 to 4 is NULL; 5 is not needed.
 START_TEST(recovery_of_shards_that_are_not_there) {
   static const uint8_t lost[] = {1};
   static const size_t kept[] = {0, WEFT_NO_PLANS};
@@ -267,7 +268,7 @@ START_TEST(recovery_of_shards_that_are_not_there) {
 }
 END_TEST
 
-// --- calls that make no sense ---
+// --- invalid calls ---
 
 typedef struct subject {
   weft_ctx *ctx;
@@ -275,7 +276,7 @@ typedef struct subject {
   stripe s;        // encoded
 } subject;
 
-static void subject_init(subject *o) { // stays where it is: the stripe's view points into it
+static void subject_init(subject *o) { // must not move: the stripe's view points into it
   test_rng rng = test_rng_new(test_seed(), 2);
   o->ctx = context_on(NULL, 1);
   o->code = code_on(o->ctx, &(code_case){"cauchy", 4, 2, 0, 0});
@@ -308,14 +309,14 @@ START_TEST(stripes_that_cannot_be_encoded) {
       .shards = o.s.shard, .bytes = 64, .mem = (weft_mem)(WEFT_MEM_DEVICE + 1)};
   EXPECT_STATUS(weft_code_encode(o.code, &nowhere, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_verify(o.code, &nowhere, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
-  for (size_t i = 0; i < 6; i++) { // a shard that is needed and is not there
+  for (size_t i = 0; i < 6; i++) { // a required shard is missing
     uint8_t *some[6];
     memcpy(some, o.s.shard, sizeof some);
     some[i] = NULL;
     const weft_stripe lacking[] = {o.s.view, {.shards = some, .bytes = 64}};
     EXPECT_STATUS(weft_code_encode(o.code, lacking, 2, NULL), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_code_verify(o.code, &lacking[1], NULL, &wrong, NULL), WEFT_E_ARGUMENT);
-    // of no bytes nothing is needed
+    // a stripe of no bytes requires nothing
     EXPECT_OK(weft_code_encode(o.code, &(weft_stripe){.shards = some}, 1, NULL));
   }
   weft_queue_free(queue);
@@ -325,7 +326,8 @@ START_TEST(stripes_that_cannot_be_encoded) {
 }
 END_TEST
 
-// By less than a shard takes, so that parity would go over data; or by more than any object has.
+// Strides shorter than a shard, so that parity would overwrite data, or larger than any object, are
+// refused.
 START_TEST(strides_with_which_shards_overlap) {
   static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}};
   enum { BYTES = 40 };
@@ -352,7 +354,7 @@ START_TEST(strides_with_which_shards_overlap) {
       EXPECT_STATUS(weft_plan_run(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
       EXPECT_STATUS(weft_plan_run_in_order(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
       EXPECT_STATUS(weft_progress_new(code, &s, &progress), WEFT_E_ARGUMENT);
-      if (strides[i] < least) // of no bytes
+      if (strides[i] < least) // allowed for no bytes
         EXPECT_OK(
             weft_code_encode(code, &(weft_stripe){.base = memory, .stride = strides[i]}, 1, NULL));
     }
@@ -439,7 +441,7 @@ START_TEST(changes_and_arrivals_that_cannot_be) {
 }
 END_TEST
 
-// A group is of one code.
+// The members of a group must have the same code.
 START_TEST(groups_of_unlike_codes) {
   const code_case unlike[] = {{"cauchy", 4, 2, 0, 0},       {"vandermonde", 4, 2, 0, 0},
                               {"cauchy", 5, 2, 0, 0},       {"cauchy", 4, 3, 0, 0},

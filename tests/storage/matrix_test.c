@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices of storage codes: known answers, the closed form against elimination, what is refused as
-// not MDS, and XOR programs against the bit matrices they stand for.
+// Matrices of storage codes: known answers, the closed form against elimination, matrices refused
+// as not MDS, and XOR programs against the bit matrices they represent.
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +90,8 @@ START_TEST(formulas_of_the_peers) {
 }
 END_TEST
 
-// V * inv(top) with V[r][c] = r^c, by elimination: what the closed form stands for.
+// The Vandermonde code is V * inv(top) with V[r][c] = r^c, computed by elimination here and in
+// closed form by the library.
 START_TEST(vandermonde_is_systematised) {
   enum { K = 17, M = 6 };
   weft_generator g;
@@ -144,7 +145,7 @@ START_TEST(closed_form_equals_elimination) {
       const size_t most = (size_t)1 << w;
       size_t k = 1 + test_rng_below(&rng, most < 64 ? most - 1 : 63);
       size_t m = test_rng_below(&rng, most - k < 40 ? most - k + 1 : 40);
-      if (round == 0 || kinds[_i] == WEFT_GENERATOR_RAID6) { // as large as it can be, and m = 2
+      if (round == 0 || kinds[_i] == WEFT_GENERATOR_RAID6) { // the largest size; m = 2
         m = 2;
         k = round == 0 ? most - 2 : 1 + test_rng_below(&rng, most - 2);
       }
@@ -153,7 +154,7 @@ START_TEST(closed_form_equals_elimination) {
       ck_assert_int_eq(weft_generator_init(&g, kinds[_i], k, m, w, &memory.allocator), WEFT_OK);
       ck_assert(g.by_points);
       compare_solutions(&g, &rng);
-      if (k + m <= 12) // the proof of MDS, tried out
+      if (k + m <= 12) // confirms the proof of MDS
         ck_assert_int_eq(weft_matrix_check_mds(&g.field, g.parity, m, k, 1u << 16), WEFT_OK);
       weft_generator_clear(&g);
       ck_assert_int_eq(test_allocator_live(&memory), 0);
@@ -193,7 +194,7 @@ START_TEST(what_is_not_mds_is_refused) {
 }
 END_TEST
 
-// What the shortcuts of those two codes claim, tried out at sizes that take no time.
+// The shortcuts that take these two codes for MDS are right, for sizes that can be checked quickly.
 START_TEST(claims_of_mds_hold) {
   for (size_t k = 1; k <= 40; k++) {
     weft_generator g;
@@ -214,7 +215,8 @@ START_TEST(claims_of_mds_hold) {
 END_TEST
 
 START_TEST(elimination_finds_singular_inputs) {
-  // 1 ^ 2 ^ 3 = 0 makes rows 0, 1, 3 of par1 singular; init would refuse, so it is built by hand.
+  // 1 ^ 2 ^ 3 = 0 makes rows 0, 1, 3 of par1 singular; init would refuse it, so it is built by
+  // hand.
   weft_generator g;
   start();
   ck_assert_int_eq(weft_generator_init(&g, WEFT_GENERATOR_PAR1, 3, 3, 8, &memory.allocator),
@@ -250,7 +252,7 @@ static void run_program(const weft_xor_program *p, uint64_t *packet) {
   free(known);
 }
 
-// The last `again` columns are the first outputs.
+// Checks a program whose last `again` columns are its first outputs.
 static void check_program(const uint8_t *bits, size_t rows, size_t columns, size_t again,
                           test_rng *rng) {
   const size_t inputs = columns - again;
@@ -288,7 +290,7 @@ START_TEST(programs_equal_their_matrices) {
     uint8_t bits[40 * 80];
     for (size_t i = 0; i < rows * columns; i++)
       bits[i] = test_rng_below(&rng, 100) < density;
-    if (round % 3 == 0) // rows that are equal, empty, or one input: outputs that share a place
+    if (round % 3 == 0) // equal or empty rows, or a single input: outputs that share a place
       for (size_t r = 1; r < rows; r++)
         if (test_rng_below(&rng, 2))
           memcpy(bits + r * columns, bits + (r - 1) * columns, columns);
@@ -321,7 +323,7 @@ START_TEST(programs_of_large_codes) {
 }
 END_TEST
 
-// A sum that five outputs share is made once.
+// A sum shared by five outputs is computed once.
 START_TEST(programs_share_sums) {
   uint8_t bits[5 * 12] = {0};
   for (size_t r = 0; r < 5; r++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation that storage codes make fails once: the call says so or makes what it is to
-// make, leaks nothing, and the code works as before.
+// Every allocation by storage codes fails once: the call reports it or succeeds without, leaks
+// nothing, and the code works as before.
 #include <string.h>
 
 #include "lib/storage/plan_packets.h"
@@ -8,7 +8,7 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
-// The stripe at hand; what each of its bytes is to be; and the code that made that, whose memory
+// The stripe being worked on; its expected bytes; and the code that computed those, whose memory
 // does not fail.
 typedef struct scene {
   const code_case *c;
@@ -21,7 +21,7 @@ static void spoil(scene *t, const uint8_t *ids, size_t count) {
     stripe_spoil(&t->s, t->plain, ids[i]);
 }
 
-// What a call made is right, if it says that it made it. What it did not make is put back.
+// Checks the result of a call that reports success, and restores the stripe.
 static weft_status made(scene *t, weft_status status) {
   EXPECT(status != WEFT_OK || stripe_same(&t->s, &t->right, t->plain));
   stripe_copy(&t->s, &t->right, t->plain);
@@ -56,7 +56,7 @@ static weft_status encode_and_recover(scene *t, weft_code_group *group, weft_cod
   return made(t, weft_code_group_recover(group, split, e, &t->s.view, 1));
 }
 
-// A change and back again.
+// Applies a change twice, which undoes it.
 static weft_status add_twice(scene *t, weft_code *code) {
   weft_status status = WEFT_OK;
   for (int i = 0; i < 2 && status == WEFT_OK; i++)
@@ -75,7 +75,7 @@ static weft_status update_twice(scene *t, weft_code *code) {
   return made(t, status);
 }
 
-// Finds the one byte that is wrong.
+// Finds one wrong byte.
 static weft_status verify(scene *t, weft_code *code) {
   size_t wrong = 0;
   t->s.shard[t->c->k][0] ^= 1;
@@ -95,11 +95,11 @@ static weft_status one_by_one(scene *t, weft_progress *progress) {
   return made(t, status);
 }
 
-// What is made of other things, on a code that is there.
+// Makes plans, groups and progress of an existing code.
 static weft_status plans_and_groups(scene *t, weft_code *code) {
   const code_case *c = t->c;
   uint8_t ids[16];
-  for (size_t i = 0; i < c->k + c->m; i++) // the first parity shard stands in for shard 0
+  for (size_t i = 0; i < c->k + c->m; i++) // the first parity shard replaces shard 0
     ids[i] = (uint8_t)(i == 0 ? c->k : i == c->k ? 0 : i);
   const weft_erasures e = {.lost = ids + c->k, .lost_count = 1};
   weft_plan *plan = NULL;
@@ -127,7 +127,7 @@ static weft_status plans_and_groups(scene *t, weft_code *code) {
   return status;
 }
 
-// Two stripes that are not whole groups of a CRS code, of which each thread may take one.
+// Encodes two stripes that are not whole groups of a CRS code; two threads can take one each.
 static weft_status encode_pair(scene *t, weft_code *code) {
   stripe *s = &t->s;
   weft_stripe pair[2] = {s->view, s->view};
@@ -147,7 +147,7 @@ static weft_status encode_pair(scene *t, weft_code *code) {
   return status;
 }
 
-// After a call that failed, whatever it was, the code does all it did before.
+// Checks that the code still does everything after any failed call.
 static void check_whole(scene *t, weft_code *code) {
   const uint8_t lost[] = {1, (uint8_t)t->c->k};
   const weft_erasures e = {.lost = lost, .lost_count = 2};
@@ -210,13 +210,13 @@ static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},   {"isal_rs", 10
                                   {"cauchy_orig", 5, 3, 3, 1000}, {"cauchy_orig", 4, 4, 3, 4000}};
 enum { CASES = sizeof cases / sizeof cases[0], FIRST_OF_BITS = 2 };
 
-// By one thread, and by two.
+// Any allocation may fail, with one thread and with two.
 START_TEST(any_allocation_may_fail) {
   scene t = {.c = &cases[_i % CASES]};
   test_rng rng = test_rng_new(test_seed(), 3);
   weft_ctx *plain = context_on(NULL, 1);
   t.plain = code_on(plain, t.c);
-  // Enough for CRS plans to be reduced.
+  // Long enough for CRS plans to be reduced.
   stripe_encode(&t.right, t.plain, 200000, &rng, 0);
   stripe_init(&t.s, t.plain, 200000, &rng, 0);
   stripe_copy(&t.s, &t.right, t.plain);
@@ -231,7 +231,7 @@ START_TEST(any_allocation_may_fail) {
     memory.fail_at = calls + n;
     bool failed = false;
     const weft_status status = everything(&t, ctx, &memory, &failed);
-    // A reduction that finds no memory leaves the plain program to serve.
+    // If a reduction finds no memory, the plain program is kept.
     EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
     failures += status != WEFT_OK;
     weft_ctx_free(ctx);
@@ -247,7 +247,7 @@ START_TEST(any_allocation_may_fail) {
 }
 END_TEST
 
-// A plan of bits that should be quick at once is made all the same where it cannot be.
+// A plan of bits that should be fast from the start is made even if there is no memory for that.
 START_TEST(a_quick_plan_needs_no_memory_for_that) {
   static const uint8_t lost[] = {1, 4};
   test_rng rng = test_rng_new(test_seed(), 5);
@@ -287,7 +287,7 @@ START_TEST(a_quick_plan_needs_no_memory_for_that) {
 }
 END_TEST
 
-// Members of a group whose memory fails, each in turn: whichever it is, the call says so.
+// The members of a group run out of memory in turn: the call reports it, whichever it is.
 START_TEST(any_member_may_lack_memory) {
   enum { MEMBERS = 3 };
   test_rng rng = test_rng_new(test_seed(), 4);
@@ -299,7 +299,7 @@ START_TEST(any_member_may_lack_memory) {
     for (size_t i = 0; i < MEMBERS; i++) {
       test_allocator_init(&memory[i], 0);
       EXPECT_OK(weft_ctx_new(&ctx[i], &(weft_ctx_options){.allocator = &memory[i].allocator}));
-      codes[i] = code_on(ctx[i], &cases[2]); // whose packets are gathered, which takes memory
+      codes[i] = code_on(ctx[i], &cases[2]); // which gathers packets, in memory
     }
     EXPECT_OK(weft_code_group_new(codes, MEMBERS, &group));
     stripe s[MEMBERS];

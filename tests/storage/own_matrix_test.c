@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes whose matrix is the user's own: what can be made good is exactly what the rank of the
-// matrix says, with no more shards read than that takes; and all other calls.
+// Codes with a matrix provided by the user: exactly the losses that the rank of the matrix allows
+// can be recovered, reading no more shards than that takes; and all other calls.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ static void own_new(own *o, weft_ctx *ctx) {
   EXPECT_OK(weft_code_new(ctx, &options, &o->code));
 }
 
-// Entries are zero with `zeros` in 8, rows repeated at times.
+// Makes a matrix whose entries are zero with probability `zeros` / 8, sometimes with a repeated
+// row.
 static void random_matrix(own *o, test_rng *rng, size_t zeros) {
   for (size_t i = 0; i < o->k * o->m; i++)
     o->parity[i] = test_rng_below(rng, 8) < zeros ? 0 : (uint8_t)test_rng_next(rng);
@@ -37,7 +38,8 @@ static void random_matrix(own *o, test_rng *rng, size_t zeros) {
     memcpy(o->parity, o->parity + (o->m - 1) * o->k, o->k);
 }
 
-// Groups of data shards with one parity shard each, then `global` over all of them.
+// Makes a local code: groups of data shards with one parity shard each, and `global` parity shards
+// over all data.
 static void local_repair(own *o, size_t groups, size_t each, size_t global) {
   o->k = groups * each;
   o->m = groups + global;
@@ -59,7 +61,7 @@ static void generator_row(const own *o, size_t shard, uint8_t *row) {
     memcpy(row, o->parity + (shard - o->k) * o->k, o->k);
 }
 
-// Rank of the rows of `count` shards, by elimination in place.
+// Returns the rank of the rows of `count` shards, by elimination in place.
 static size_t rank_of(const own *o, const uint8_t *ids, size_t count) {
   static uint8_t rows[64][64];
   size_t rank = 0;
@@ -113,8 +115,8 @@ static void recover(const own *o, const stripe *whole, stripe *damaged, const we
   weft_plan *plan = NULL;
   const weft_status status = weft_plan_for(o->code, e, &plan);
   EXPECT(status == (possible ? WEFT_OK : WEFT_E_SINGULAR));
-  EXPECT_STATUS(weft_code_recover(o->code, e, NULL, 0, NULL), status); // of no stripe at all
-  uint8_t *given[WEFT_MAX_SHARDS] = {NULL}; // what is neither read nor written is not there
+  EXPECT_STATUS(weft_code_recover(o->code, e, NULL, 0, NULL), status); // for no stripe at all
+  uint8_t *given[WEFT_MAX_SHARDS] = {NULL}; // shards neither read nor written are NULL
   for (size_t i = 0; plan && i < weft_plan_input_count(plan); i++)
     given[weft_plan_inputs(plan)[i]] = damaged->shard[weft_plan_inputs(plan)[i]];
   for (size_t i = 0; i < wanted_count; i++)
@@ -196,11 +198,11 @@ START_TEST(one_loss_reads_its_group) {
     EXPECT(inputs_for(&o, &i, 1) == 6);
   for (uint8_t i = 14; i < 16; i++)
     EXPECT(inputs_for(&o, &i, 1) == 12);
-  EXPECT(inputs_for(&o, (const uint8_t[]){0, 6}, 2) == 12);  // both groups, locally
-  EXPECT(inputs_for(&o, (const uint8_t[]){0, 12}, 2) == 12); // a group that cannot
+  EXPECT(inputs_for(&o, (const uint8_t[]){0, 6}, 2) == 12);  // both groups locally
+  EXPECT(inputs_for(&o, (const uint8_t[]){0, 12}, 2) == 12); // one group cannot be repaired locally
   EXPECT(inputs_for(&o, (const uint8_t[]){0, 1, 2}, 3) == 12);
   weft_code_free(o.code);
-  // Also where parity over all of the data comes first.
+  // The same if parity over all data comes first.
   uint8_t *const last = o.parity + 2 * o.k;
   for (size_t i = 0; i < 2 * o.k; i++) {
     const uint8_t local = o.parity[i];
@@ -215,8 +217,8 @@ START_TEST(one_loss_reads_its_group) {
 }
 END_TEST
 
-// As many as can be with 12 + 2 + 2 shards: any three, and 86 % of four (Huang et al., Erasure
-// coding in Windows Azure Storage, 2012).
+// Local repair with 12 + 2 + 2 shards survives as many losses as possible: any three, and 86 % of
+// four (Huang et al., Erasure coding in Windows Azure Storage, 2012).
 START_TEST(losses_that_local_repair_survives) {
   weft_ctx *ctx = context_on(NULL, 1);
   static own o;
@@ -293,7 +295,7 @@ START_TEST(parts_plans_and_groups) {
     EXPECT(memcmp(s.shard[o.k + i], t.shard[o.k + i], 777) == 0);
 
   weft_plan *plan;
-  const uint8_t dependent[] = {0, 1, 2, 3, 4, 6}; // the first group and its parity; 5 is not there
+  const uint8_t dependent[] = {0, 1, 2, 3, 4, 6}; // the first group and its parity; 5 is missing
   EXPECT_STATUS(weft_plan_new(o.code, dependent, (const uint8_t[]){5}, 1, &plan), WEFT_E_SINGULAR);
   EXPECT_OK(weft_plan_new(o.code, dependent, (const uint8_t[]){7}, 0, &plan));
   weft_plan_free(plan);
@@ -325,14 +327,14 @@ END_TEST
 
 START_TEST(precomputed_where_it_can_be) {
   weft_ctx *ctx = context_on(NULL, 1);
-  const uint8_t twice[] = {1, 1, 1, 1}; // two parity shards that say the same of two data shards
+  const uint8_t twice[] = {1, 1, 1, 1}; // two equal parity shards for two data shards
   weft_code *code;
   weft_plan_stats stats;
   EXPECT_OK(weft_code_new(
       ctx, &(weft_code_options){.name = "matrix", .k = 2, .m = 2, .parity = twice}, &code));
   EXPECT_OK(weft_code_precompute(code, 2));
   weft_code_plan_stats(code, &stats);
-  EXPECT(stats.plans == 4 + 5); // of the six pairs only both data shards cannot be made again
+  EXPECT(stats.plans == 4 + 5); // of the six pairs, only the two data shards cannot be recovered
   weft_code_free(code);
   weft_ctx_free(ctx);
 }

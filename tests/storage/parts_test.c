@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity in parts (updates, deltas, shards that arrive one by one, groups that are not whole) and
-// verification: the parity must be that of encoding everything at once, whoever shares the work.
+// Parity in parts (updates, deltas, shards that arrive one by one, incomplete groups) and
+// verification: the parity must be the same as when everything is encoded at once, however threads
+// share the work.
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void tear_down(fixture *f) {
   weft_ctx_free(f->ctx);
 }
 
-// The rows that matter most, and the definition; the others multiply as in code_test.
+// The best row and the definition; the other rows are covered by code_test.
 static const weft_backend *row_of(int i) {
   return i % 2 ? test_row_named("scalar") : test_host_row(0);
 }
@@ -76,7 +77,7 @@ START_TEST(updates_keep_parity) {
 }
 END_TEST
 
-// Parity shards that are elsewhere take a delta there; those that are here take theirs at once.
+// Deltas are applied to parity shards kept elsewhere; the others are updated directly.
 START_TEST(deltas_travel) {
   const code_case *c = &cases[_i / 2];
   for (size_t l = 0; l < LENGTHS; l++) {
@@ -135,7 +136,7 @@ START_TEST(shards_arrive_in_any_order) {
 }
 END_TEST
 
-// Shards that never come count as zeros, all of them included.
+// Shards that never arrive count as zeros, even if none arrives.
 START_TEST(shards_that_never_come_are_zeros) {
   const code_case *c = &cases[_i / 2];
   for (size_t come = 0; come <= 1; come++) {
@@ -158,7 +159,7 @@ START_TEST(shards_that_never_come_are_zeros) {
 }
 END_TEST
 
-// Flips a bit of parity, which must be all that is seen.
+// Flips a bit of parity, which verification must report and nothing else.
 static void check_seen(fixture *f, const code_case *c, size_t i, size_t at) {
   uint8_t wrong[WEFT_MAX_SHARDS];
   size_t count = 99;
@@ -182,10 +183,11 @@ START_TEST(verify_names_what_is_wrong) {
     const size_t parity_bytes = weft_code_parity_bytes(f.code, lengths[l]);
     for (int round = 0; round < 8 && lengths[l]; round++)
       check_seen(&f, c, test_rng_below(&f.rng, c->m), test_rng_below(&f.rng, parity_bytes));
-    if (lengths[l]) { // one bit of data is wrong to every parity shard
+    if (lengths[l]) { // one wrong bit of data affects every parity shard
       f.s.shard[c->k - 1][lengths[l] - 1] ^= 0x10;
       EXPECT_OK(weft_code_verify(f.code, &f.s.view, NULL, &count, NULL));
-      EXPECT(count == c->m || weft_code_unit_bytes(f.code) > 1); // CRS: rows may skip that bit
+      // rows of CRS codes may not include it
+      EXPECT(count == c->m || weft_code_unit_bytes(f.code) > 1);
       EXPECT(count > 0);
     }
     tear_down(&f);
@@ -193,8 +195,8 @@ START_TEST(verify_names_what_is_wrong) {
 }
 END_TEST
 
-// Long enough that threads share the work, whose seams are anywhere; groups longer than what one
-// thread takes at a time among them.
+// Codes with stripes long enough for threads to share, divided anywhere; some groups are longer
+// than what one thread takes at a time.
 static const code_case shared_cases[] = {
     {"vandermonde", 10, 4, 0, 0},    {"cauchy_good", 10, 4, 4, 8},
     {"cauchy_good", 5, 3, 8, 1024},  {"cauchy_orig", 4, 4, 3, 20000},
@@ -228,7 +230,7 @@ START_TEST(any_number_of_threads_makes_the_same_bytes) {
 }
 END_TEST
 
-// Stripes of all lengths up to some groups, those of which a batch has tails of its own.
+// Stripes of all lengths up to several groups, with tails that a batch handles separately.
 START_TEST(tails_are_shared) {
   enum { STRIPES = 45 };
   const code_case *c = &shared_cases[_i / SHARED_THREADS];

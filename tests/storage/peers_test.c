@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity byte for byte against Debian's libisal2 and libjerasure2, opened at run time. A test whose
-// library is not installed says so and passes.
+// Parity compared byte for byte with Debian's libisal2 and libjerasure2, opened at run time. A test
+// whose library is not installed says so and passes.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tests/storage/stripes.h"
 #include "tests/support/test_main.h"
 
-// dlsym gives objects, not functions: the pointer is copied, as POSIX has it.
+// dlsym returns an object pointer, not a function pointer: it is copied, as POSIX recommends.
 #define LOAD(library, name) load(library, #name, &name, sizeof name)
 
 static void load(void *library, const char *name, void *function, size_t bytes) {
@@ -145,7 +145,7 @@ START_TEST(isal_matrices) {
 }
 END_TEST
 
-// pq_gen is the RAID-6 of Linux; it wants 32-byte alignment.
+// pq_gen is the RAID-6 of Linux; it requires 32-byte alignment.
 START_TEST(isal_raid6) {
   enum { BYTES = 4096 };
   test_rng rng = test_rng_new(test_seed(), 11);
@@ -188,7 +188,7 @@ START_TEST(jerasure_matrices) {
 }
 END_TEST
 
-// Every w, the largest code of each among the shapes; both matrices, several packet sizes.
+// Every w, including its largest code; both matrices, several packet sizes.
 START_TEST(jerasure_bit_matrices) {
   const size_t w = (size_t)_i, most = (size_t)1 << w;
   test_rng rng = test_rng_new(test_seed(), 20 + w);
@@ -196,7 +196,7 @@ START_TEST(jerasure_bit_matrices) {
   for (size_t round = 0; round < 30 && open_jerasure(); round++) {
     const size_t limit = most < 80 ? most : 80;
     size_t k = 1 + test_rng_below(&rng, limit - 1), m = 1 + test_rng_below(&rng, limit - k);
-    if (round < 2) { // the two-row table of cauchy_good, as far as it goes
+    if (round < 2) { // the two-row table of cauchy_good, at its largest
       k = most - 2;
       m = 2;
     } else if (round < 4 && most >= 16) {

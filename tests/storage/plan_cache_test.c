@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that a code keeps: which one goes, that a loss finds its own, several threads on one code.
+// Plans cached by a code: which one is evicted, that a loss finds its own plan, and several threads
+// on one code.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -63,15 +64,15 @@ END_TEST
 
 enum { LOSSES = 24, KEPT = 7 };
 
-// A loss of which all or a part is wanted.
+// A loss of which all shards or some are wanted.
 typedef struct loss {
   uint8_t lost[WEFT_MAX_SHARDS];
   size_t lost_count, wanted_count; // the first ones are wanted
-  uint64_t used;                   // when last
+  uint64_t used;                   // time of the last use
   bool kept;
 } loss;
 
-// What the cache should do: 1 when a plan is there.
+// Models the cache; returns 1 if the plan is cached.
 static int use(loss *losses, size_t at, uint64_t now) {
   const int hit = losses[at].kept;
   size_t kept = 0, oldest = LOSSES;
@@ -94,7 +95,8 @@ static bool same_loss(const loss *a, const loss *b) {
 
 static int by_id(const void *a, const void *b) { return *(const uint8_t *)a - *(const uint8_t *)b; }
 
-// Distinct. What is wanted and what is not are sorted, since a plan's key are sets.
+// Chooses distinct losses. Wanted and unwanted shards are sorted, since the key of a plan consists
+// of sets.
 static void choose_losses(loss *losses, test_rng *rng, size_t n, size_t m) {
   for (size_t i = 0; i < LOSSES; i++) {
     loss *const l = &losses[i];
@@ -125,7 +127,7 @@ static void recover_and_compare(weft_code *code, stripe *s, const stripe *whole,
     EXPECT(stripe_same_shard(whole, s, code, l->lost[i]));
 }
 
-// One, two and four words of shards.
+// A loss finds its own plan, with keys of one, two and four words of shards.
 START_TEST(a_loss_finds_its_own_plan) {
   static const code_case cases[] = {
       {"cauchy", 10, 4, 0, 0}, {"cauchy_good", 60, 8, 0, 8}, {"vandermonde", 200, 56, 0, 0}};
@@ -164,8 +166,8 @@ START_TEST(a_loss_finds_its_own_plan) {
 }
 END_TEST
 
-// Groups encode by what their members' codes have made for it, which is no recovery; but for rows,
-// of which a member makes some.
+// Groups encode with what their members' codes have prepared for encoding, which does not count as
+// recovery. Only when rows are split do the members need plans, as each computes some of them.
 START_TEST(groups_encode_without_plans) {
   weft_ctx *ctx[2] = {context_on(NULL, 1), context_on(NULL, 2)};
   const code_case *const c = &(code_case){_i ? "cauchy_good" : "vandermonde", 10, 4, 0, 0};
@@ -206,7 +208,7 @@ typedef struct worker {
   int wrong;
 } worker;
 
-// Check's own assertions must stay on the main thread.
+// Check's own assertions work only on the main thread.
 static void *recover_much(void *user) {
   worker *w = user;
   test_rng rng = test_rng_new(test_seed(), w->salt);

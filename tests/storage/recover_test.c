@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recovery by transforms: on every row the same bytes as by definition, whatever is lost, by plans
-// that are kept, made at once or for one call; several threads on one plan; memory that fails.
+// Recovery by transforms: on every row the same bytes as by definition, whatever is lost, with
+// plans that are cached, made to be fast from the start, or made for one call; several threads on
+// one plan; memory that fails.
 #include <pthread.h>
 #include <string.h>
 
@@ -10,10 +11,10 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rows.h"
 
-// So many stripes of LEAST bytes or more that a call repays factors, on two threads as well.
+// With so many stripes of at least LEAST bytes a call is worth factors, on two threads as well.
 enum { STRIPES = 48, LEAST = 2048 + 1, MOST = 2600, KINDS = 4 };
 
-// Stripes of one code that hold the same, and what they should hold.
+// Stripes of one code with the same contents, and the expected contents.
 typedef struct scene {
   weft_code *code;
   stripe whole, stripes[STRIPES];
@@ -40,7 +41,8 @@ static void scene_clear(scene *s) {
     stripe_clear(&s->stripes[i]);
 }
 
-// As many as can be lost: any data, any shards, a run of data, a run that ends in parity.
+// Loses as many shards as possible: any data, any shards, a run of data, or a run that ends in
+// parity.
 static void lose(scene *s, test_rng *rng, size_t kind) {
   const size_t k = weft_code_data_shards(s->code), m = weft_code_parity_shards(s->code);
   const size_t first = kind == 2 ? test_rng_below(rng, k - m + 1) : k - m / 2;
@@ -80,20 +82,22 @@ static weft_code *code_with(weft_ctx *ctx, const code_case *c, size_t cached_pla
   return code;
 }
 
-// Whether what an entry of a matrix takes beside steps is the same for these stripes as for longer
-// ones, so that factors that pay at all do for these.
+// Whether the cost of a matrix entry, compared with steps, is the same for these stripes as for
+// longer ones, so that factors worth making at all are worth it here.
 static bool pays_in_short_stripes(const weft_backend *row, size_t m, size_t k) {
   const weft_host_kernel *kernel = row->host;
   return !kernel->entry || kernel->entry(m, k, LEAST) == kernel->entry(m, k, 0);
 }
 
-// Whether a plan goes by encoding's factors, which one stripe repays.
+// Whether a plan is a detour by encoding's factors (kernels/factors.h), which one stripe makes
+// worthwhile.
 static bool is_detour(const weft_plan *plan) {
   return weft_transform_is_detour(&plan->code->generator, plan->ids, plan->ids + plan->inputs,
                                   plan->outputs);
 }
 
-// A plan that is kept, which becomes quicker on the way; one made to be quick; one for the call.
+// Recovers with a cached plan, which becomes faster meanwhile; with a plan made to be fast; and
+// with one made for the call.
 static void recover_all_ways(scene *s, weft_code *uncached, bool quicker, bool any_length) {
   weft_plan *plan = NULL;
   weft_erasures e = spoil(s, STRIPES);
@@ -154,8 +158,8 @@ START_TEST(every_row_recovers_on_threads) {
 }
 END_TEST
 
-// Some of what is lost, in stripes of several strips of columns, of lengths and so alignments that
-// are odd, and which end at a page that must not be touched.
+// Recovers some of the lost shards, in stripes of several strips of columns, with odd lengths and
+// so odd alignments, that end at guard pages.
 static void recover_some(weft_code *code, test_rng *rng, size_t bytes) {
   const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);
   uint8_t lost[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS], order[WEFT_MAX_SHARDS];
@@ -202,8 +206,8 @@ END_TEST
 
 static const code_case large = {"cauchy", 128, 32, 0, 0};
 
-// The best row that has steps, and takes them for its losses in stripes of any length; NULL: none
-// runs here.
+// Returns the best row that has steps and uses them for its losses in stripes of any length, or
+// NULL if this machine cannot run one.
 static const weft_backend *row_with_steps(void) {
   for (size_t i = 0; i < test_host_row_count(); i++) {
     const weft_backend *row = test_host_row(i);
@@ -254,7 +258,7 @@ enum { THREADS = 4 };
 
 typedef struct worker {
   scene *scene;
-  size_t first; // of its stripes, one a call
+  size_t first; // of its stripes, one per call
   int wrong;
 } worker;
 
@@ -295,10 +299,11 @@ END_TEST
 
 // --- memory ---
 
-// Of factors that go by encoding's: themselves. Of others: the writer's, the steps', the factors'.
+// Allocations for factors. A detour by encoding's: the factors. Others: the writer, the steps, the
+// factors.
 enum { FACTORS_PIECES = 3 };
 
-// A plan that is kept goes on by its matrix where factors find no memory, and gets them later.
+// A cached plan works by its matrix if there is no memory for factors, and gets them later.
 START_TEST(a_plan_goes_on_without_memory) {
   const weft_backend *row = row_with_steps();
   const long pieces = _i ? FACTORS_PIECES : 1;
@@ -317,7 +322,7 @@ START_TEST(a_plan_goes_on_without_memory) {
     lose(&s, &rng, 0);
     s.lost_count /= _i ? 2 : 1;
     weft_erasures e = spoil(&s, STRIPES);
-    s.views[0].bytes = WEFT_STEPS_COLUMNS - 1; // repays no factors
+    s.views[0].bytes = WEFT_STEPS_COLUMNS - 1; // not worth factors
     EXPECT_OK(weft_code_recover(code, &e, s.views, 1, NULL));
     stripe_copy(&s.stripes[0], &s.whole, code);
     s.views[0] = s.stripes[0].view;
@@ -336,13 +341,13 @@ START_TEST(a_plan_goes_on_without_memory) {
     weft_code_free(code);
     weft_ctx_free(ctx);
     EXPECT(test_allocator_live(&memory) == 0);
-    failed = failed && tries < pieces + 3; // after those only what columns are worked on in
+    failed = failed && tries < pieces + 3; // later ones only allocate columns to work on
   }
   EXPECT(!row || tries >= pieces + 1);
 }
 END_TEST
 
-// A plan that should be quick at once is made all the same.
+// A plan that should be fast from the start is made even without memory for that.
 START_TEST(a_quick_plan_is_made_without_memory) {
   const weft_backend *row = row_with_steps();
   test_rng rng = test_rng_new(test_seed(), 2500);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of calls on one code: encoding, losses, plans, updates, shards that arrive one
-// by one, verification, groups and the cache of plans, each against the definition, whatever came
-// before; and calls that are refused in between. Repeat with --runs_per_test for new sequences.
+// by one, verification, groups and the cache of plans, each checked against the definition,
+// whatever came before; and refused calls in between. Use --runs_per_test for new sequences.
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ typedef struct loss {
   bool asked[WEFT_MAX_SHARDS];
 } loss;
 
-// Half of them are some of a few, so that the cache is met again.
+// Chooses a loss; half of the time one of a few, so that plans are found in the cache.
 static void choose_loss(world *w, size_t most, loss *l) {
   memset(l, 0, sizeof *l);
   const test_rng before = w->rng;
@@ -80,7 +80,7 @@ static bool follows(const world *w, const loss *l) {
   return true;
 }
 
-// What the cache has to do for a recovery: a plan is of what is lost and what is asked.
+// Models what a recovery does to the cache: the key of a plan is the lost and the wanted shards.
 static void note_recovery(world *w, const loss *l) {
   kept_plan p = {.lost = {false}};
   bool any = false;
@@ -111,7 +111,7 @@ static void spoil(world *w, const loss *l) {
       stripe_spoil(&w->s[s], w->code, l->lost[i]);
 }
 
-// What is asked for is there again; what else was lost is as it was left. Then all is made good.
+// Checks that wanted shards are recovered and other lost ones are left alone. Then restores all.
 static void check_recovered(world *w, const loss *l, bool made_good) {
   for (size_t s = 0; s < STRIPES; s++)
     for (size_t i = 0; i < l->erasures.lost_count; i++) {
@@ -126,7 +126,7 @@ static void check_recovered(world *w, const loss *l, bool made_good) {
     }
 }
 
-// The stripes as the call gets them: shards that it does not need are at times not there.
+// The stripes as a call gets them: shards that it does not need are sometimes NULL.
 typedef struct views {
   weft_stripe view[STRIPES];
   uint8_t *shard[STRIPES][WEFT_MAX_SHARDS];
@@ -192,7 +192,7 @@ static void note_loss(world *w, const uint8_t *lost, size_t count) {
     note_recovery(w, &l);
 }
 
-// Losses of up to two shards fit into the cache at most.
+// Precomputes plans; at most those for losses of up to two shards fit into the cache.
 static void precompute(world *w) {
   const size_t n = w->n, losses = below(w, w->is.m + 2);
   const size_t patterns = losses == 0   ? 0
@@ -212,13 +212,13 @@ static void precompute(world *w) {
       note_loss(w, (const uint8_t[]){a, b}, 2);
 }
 
-// A plan in an order of its own; shards lie at their ids, or in the plan's order.
+// Runs a plan in an order of its own, with shards at their ids or in the plan's order.
 static void own_plan(world *w) {
   uint8_t ids[WEFT_MAX_SHARDS];
   weft_plan *plan;
   choose_ids(&w->rng, ids, w->n, w->n);
   const size_t k = w->is.k, outputs = below(w, w->is.m + 1);
-  loss l = {.erasures = {.lost_count = w->n - k}}; // what is no input is not read
+  loss l = {.erasures = {.lost_count = w->n - k}}; // shards that are no inputs are not read
   memcpy(l.lost, ids + k, w->n - k);
   for (size_t i = 0; i < outputs; i++)
     l.asked[ids[k + i]] = true;
@@ -243,7 +243,7 @@ static void own_plan(world *w) {
   check_recovered(w, &l, true);
 }
 
-// A plan for a loss, whose inputs may be fewer than k, in its order.
+// Runs a plan for a loss, which may have fewer than k inputs, in its order.
 static void plan_in_order(world *w) {
   loss l;
   weft_plan *plan;
@@ -257,7 +257,7 @@ static void plan_in_order(world *w) {
   for (size_t s = 0; s < STRIPES; s++) {
     for (size_t i = 0; i < inputs; i++)
       v.shard[s][i] = w->s[s].shard[weft_plan_inputs(plan)[i]];
-    for (size_t id = 0, at = inputs; id < w->n; id++) // outputs are in order of their ids
+    for (size_t id = 0, at = inputs; id < w->n; id++) // outputs are in the order of their ids
       if (l.asked[id])
         v.shard[s][at++] = w->s[s].shard[id];
     v.view[s] = (weft_stripe){.shards = v.shard[s], .bytes = w->s[s].view.bytes};
@@ -292,7 +292,7 @@ static void encode(world *w) {
     EXPECT_OK(weft_code_group_encode(w->group, (weft_code_split)below(w, 2), stripes, count));
 }
 
-// Parity that is not handed over stays; it is then brought up to date by hand.
+// Updates a shard. Parity that is not passed stays unchanged and is then updated separately.
 static void update(world *w) {
   const size_t s = below(w, STRIPES), index = below(w, w->is.k);
   const size_t bytes = w->s[s].view.bytes;
@@ -320,7 +320,7 @@ static void update(world *w) {
       memcpy(w->s[s].shard[i], w->truth[s].shard[i], shard_bytes(w->code, i, bytes));
 }
 
-// Deltas of parity, added by hand.
+// Adds deltas of parity byte by byte.
 static void parity_delta(world *w) {
   const size_t s = below(w, STRIPES), index = below(w, w->is.k);
   stripe delta;
@@ -336,7 +336,7 @@ static void parity_delta(world *w) {
   stripe_clear(&delta);
 }
 
-// Shards arrive in any order, some never: those are zeros.
+// Adds shards in any order; those that never arrive count as zeros.
 static void arrive(world *w) {
   const size_t s = below(w, STRIPES), k = w->is.k, come = below(w, k + 1);
   const size_t bytes = w->s[s].view.bytes;
@@ -403,7 +403,7 @@ static void refused(world *w) {
       {.lost = twice, .lost_count = 1, .wanted = twice, .wanted_count = 2}};
   for (size_t i = n > 1 ? 0 : 1; i < sizeof bad / sizeof bad[0]; i++) {
     if (w->is.m == 0 && i >= 3)
-      continue; // that loss is none that can be made good
+      continue; // that loss cannot be recovered
     if (i == 3 && n < 2)
       continue;
     EXPECT_STATUS(weft_code_recover(w->code, &bad[i], two, 2, some_queue(w)), WEFT_E_ARGUMENT);

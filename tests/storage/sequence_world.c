@@ -14,7 +14,7 @@ static const char *choose_name(world *w) {
   return i < names ? weft_code_known_name(i) : "matrix";
 }
 
-// A name, sizes that it has, and lengths for which the definition is not too slow.
+// Chooses a name, sizes that it supports, and lengths for which the definition is not too slow.
 static void choose_code(world *w) {
   static const size_t packets[] = {0, 8, 16, 40, 72, 1024};
   code_case *c = &w->is;
@@ -30,7 +30,7 @@ static void choose_code(world *w) {
     c->packet_bytes = packets[below(w, 6)];
   for (c->w = crs && below(w, 3) ? 2 + below(w, 7) : 0; c->w && (size_t)1 << c->w < c->k + c->m;)
     c->w++;
-  if (!crs && w->mds && c->m > 3 && below(w, 3) == 0) { // one that has transforms
+  if (!crs && w->mds && c->m > 3 && below(w, 3) == 0) { // large enough for transforms
     c->k = 12 + below(w, 30);
     c->m += 10;
   }

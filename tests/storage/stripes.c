@@ -92,7 +92,7 @@ int stripe_same(const stripe *a, const stripe *b, const weft_code *code) {
   return 1;
 }
 
-// Multiplication in GF(2^w) as polynomials, reduced by the field's own.
+// Multiplies in GF(2^w) as polynomials, reduced by the field's own.
 static unsigned multiply(unsigned a, unsigned b, unsigned w) {
   static const unsigned polynomial[] = {0, 0, 0x7, 0xB, 0x13, 0x25, 0x43, 0x89, 0x11D};
   unsigned product = 0;
@@ -107,8 +107,8 @@ static unsigned bit_at(const uint8_t *shard, size_t bytes, size_t byte, unsigned
   return byte < bytes ? (unsigned)(shard[byte] >> bit) & 1u : 0; // past the end: padding
 }
 
-// Bit `bit` of every symbol of a CRS code makes a plane of its own: symbol s of a group has its bit
-// x in packet x.
+// Encodes one bit of each shard's symbols. In a CRS code, bit x of symbol s of a group is bit s of
+// packet x.
 static void encode_symbol(const weft_code *code, stripe *s, const uint8_t *parity, size_t group,
                           size_t byte, unsigned bit) {
   const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);

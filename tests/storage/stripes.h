@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the suites of storage codes share: codes on a row, stripes of exact size, and the definition
-// of encoding, against which everything is compared.
+// What the suites of storage codes share: codes on a row, stripes of exact size, and encoding by
+// the definition, with which everything is compared.
 #ifndef WEFT_TESTS_STORAGE_STRIPES_H
 #define WEFT_TESTS_STORAGE_STRIPES_H
 
@@ -16,11 +16,11 @@ typedef struct code_case {
   size_t k, m, w, packet_bytes;
 } code_case;
 
-// Says what was being tried, for messages of failed checks.
+// Records what is being tried, for messages of failed checks.
 void trying(const char *row, const code_case *c);
 const char *tried(void);
 
-// Check writes to a file for every assertion that it is asked; these ask it only to fail.
+// Check writes to a file for every assertion; these call it only on failure.
 #define EXPECT(condition)                                                                          \
   do {                                                                                             \
     if (!(condition))                                                                              \
@@ -38,8 +38,8 @@ const char *tried(void);
 weft_ctx *context_on(const char *row, size_t threads); // NULL: the best row
 weft_code *code_on(weft_ctx *ctx, const code_case *c);
 
-// A stripe whose shards lie in blocks of their own, sized to the byte; data random, parity 0xA5.
-// Every shard ends at a page that must not be touched when `guarded`.
+// A stripe whose shards are separate blocks of exact size; data random, parity 0xA5. If `guarded`,
+// every shard ends at an inaccessible page.
 typedef struct stripe {
   weft_stripe view;
   size_t shards;
@@ -58,7 +58,7 @@ int stripe_same(const stripe *a, const stripe *b, const weft_code *code);
 
 // Encodes by the definition, symbol by symbol.
 void encode_by_definition(const weft_code *code, stripe *s);
-// Makes a random stripe and encodes it: every byte must be as by the definition.
+// Makes a random stripe, encodes it, and compares every byte with the definition.
 void stripe_encode(stripe *s, weft_code *code, size_t bytes, test_rng *rng, int guarded);
 
 // Chooses `count` distinct ids below n.

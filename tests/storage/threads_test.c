@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What storage.h promises of threads: a code and its plans are used by several at once, for
-// whatever calls, while a group has it as a member too. Made for ThreadSanitizer.
+// What storage.h promises about threads: several may use a code and its plans at once, for any
+// calls, while a group has the code as a member as well. For ThreadSanitizer.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <string.h>
@@ -12,11 +12,11 @@ enum { THREADS = 4, ROUNDS = 80, BYTES = 9000, K = 9, M = 3 };
 
 typedef struct worker {
   weft_code *code;
-  weft_code_group *group; // of one thread alone
-  weft_plan *plan;        // of all: rebuilds shard 0
+  weft_code_group *group; // used by one thread only
+  weft_plan *plan;        // shared: rebuilds shard 0
   test_rng rng;
   stripe truth, s;
-  int wrong; // Check's own assertions must stay on the main thread
+  int wrong; // Check's own assertions work only on the main thread
 } worker;
 
 static void lose(worker *w, const weft_erasures *e) {
@@ -169,8 +169,8 @@ static void *lose_the_same(void *user) {
   return NULL;
 }
 
-// Threads that find no plan for one loss at the same time make one each, and keep one: 12 * 11 / 2
-// pairs, of which 60 are lost.
+// Threads that find no plan for a loss at the same time make one each, and one is cached. There are
+// 12 * 11 / 2 pairs of shards, of which 60 are lost.
 START_TEST(one_plan_for_one_loss) {
   weft_ctx *ctx = context_on(NULL, 1);
   weft_code *code = code_on(ctx, &(code_case){"cauchy_good", K, M, 4, 8});

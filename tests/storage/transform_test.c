@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transforms: the steps of every shape, and of any losses, stand for the matrix of the code, with
-// fewer products where a code is large; and encoded shards are those of the definition.
+// Transforms: the steps for every shape, and for any losses, represent the code's matrix, with
+// fewer products if a code is large; and encoded shards are those of the definition.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const weft_generator_kind kinds[] = {WEFT_GENERATOR_VANDERMONDE, WEFT_GEN
                                             WEFT_GENERATOR_CAUCHY_GOOD};
 enum { KINDS = sizeof kinds / sizeof kinds[0], PARITIES = 32 };
 
-// What is read and what is wanted of a code.
+// The shards that are read and those that are wanted.
 typedef struct request {
   uint8_t in[WEFT_SHARDS_MAX], out[WEFT_SHARDS_MAX];
   size_t outputs;
@@ -47,7 +47,7 @@ static weft_status transform_of(const weft_generator *g, const request *r, size_
   return weft_transform_new(g, r->in, r->out, r->outputs, &who, memory, factors);
 }
 
-// Whether a way was found; its steps stand for the matrix.
+// Whether there is a transform for the request; checks that its steps represent the matrix.
 static bool check_request(const weft_generator *g, const request *r, size_t slots,
                           weft_transform_memory *memory, const char *what) {
   static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX], expected[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
@@ -96,7 +96,8 @@ START_TEST(steps_stand_for_the_matrix) {
 }
 END_TEST
 
-// Losses of all sizes: one run of shards, or any; of data, or of any shards; some of them wanted.
+// Makes losses of all sizes: a run of shards, or any; of data only, or of any shards; some of them
+// wanted.
 static request losses(test_rng *rng, size_t k, size_t m) {
   bool lost[WEFT_SHARDS_MAX] = {false};
   const size_t most = test_rng_below(rng, 3) ? k + m : k;
@@ -141,7 +142,7 @@ START_TEST(any_losses) {
 }
 END_TEST
 
-// Of one of the smallest codes that go this way: all data losses there can be at once, and up to
+// One of the smallest codes that use transforms recovers all losses of data, and losses of up to
 // three of any shards.
 START_TEST(every_pattern_of_a_small_code) {
   enum { K = 16, M = 8 };
@@ -167,7 +168,7 @@ START_TEST(every_pattern_of_a_small_code) {
 }
 END_TEST
 
-// Transforms of recovery are as regular as those of encoding: zeros stand for lost data.
+// Transforms of recovery are as regular as those of encoding, since zeros replace lost data.
 START_TEST(losses_leave_butterflies_in_fours) {
   enum { K = 64, M = 16 };
   test_allocator memory;
@@ -189,7 +190,7 @@ START_TEST(losses_leave_butterflies_in_fours) {
     ck_assert_ptr_nonnull(factors->acts);
     if (!round)
       most = factors->acts->count;
-    ck_assert_uint_le(factors->acts->count, most + (round > 0)); // and the small matrix
+    ck_assert_uint_le(factors->acts->count, most + (round > 0)); // plus the small matrix
     weft_factors_free(factors, &memory.allocator);
   }
   weft_generator_clear(&g);
@@ -197,8 +198,8 @@ START_TEST(losses_leave_butterflies_in_fours) {
 }
 END_TEST
 
-// Scattered losses of codes whose parity has one scale go by encoding's own acts, which are about
-// as much work as steps of their own.
+// Checks that scattered losses of codes whose parity has one scale are a detour by encoding's own
+// acts, which takes about as much work as steps made for them.
 static void check_detour(const weft_generator *g, const weft_factors *encode, const request *r) {
   static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
   weft_factors *detour, *own;
@@ -250,7 +251,7 @@ START_TEST(scattered_losses_go_by_encoding) {
 }
 END_TEST
 
-// What the method promises (docs/decisions/0009-encoding-by-transforms.md).
+// The numbers of products that the method promises (docs/decisions/0009-encoding-by-transforms.md).
 START_TEST(products_are_few) {
   static const struct {
     size_t k, m, products;
@@ -288,8 +289,8 @@ START_TEST(other_codes_have_none) {
 }
 END_TEST
 
-// Nothing is written behind a list that is full of steps, or where there is no slot left; what is
-// taken back is as if it had not been.
+// Nothing is written past the end of a full list or without a free slot; steps that are taken back
+// leave no trace.
 START_TEST(lists_end_where_they_are_full) {
   enum { SLOTS = 5 };
   static const weft_step_prices prices = {.product = 2, .repeated = 2, .sum = 1};
@@ -344,14 +345,15 @@ START_TEST(fails_without_memory) {
 }
 END_TEST
 
-// Shapes on both sides of what rows choose transforms for, over lengths that leave tails.
+// Shapes for which rows choose transforms, and shapes for which they do not, with lengths that
+// leave tails.
 START_TEST(every_row_encodes_by_definition) {
   const weft_backend *row = test_host_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 900 + (uint64_t)_i);
   for (size_t threads = 1; threads <= 2; threads++) {
     weft_ctx *ctx = context_on(row->name, threads);
     for (int round = 0; round < 5; round++) {
-      const bool large = round == 4; // where even the rows choose them that multiply at once
+      const bool large = round == 4; // even rows with a multiply instruction choose them
       const code_case c = {
           .name = round % 3 ? "cauchy" : "vandermonde",
           .k = large ? 64 + test_rng_below(&rng, 65) : 8 + test_rng_below(&rng, 33),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Death before every single call that changes a file, in encode, repair and update: what is there
-// afterwards is the old state or the new one. Then the same calls failing instead, and transfers
-// that are short and interrupted.
+// The process dies before each call that changes a file, in encode, repair and update: the old
+// state or the new one is found afterwards. Then the same calls fail instead, and transfers are
+// short and interrupted.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +25,7 @@ static void prepare(files *f, call which) {
   if (which == UPDATE)
     return;
   unlink(files_shard(f, 1));
-  if (which ==
-      REPAIR_ASTRAY) { // one of the K that are left lies where what is made of another would
+  if (which == REPAIR_ASTRAY) { // one of the K left has shard 1's .new name
     char name[400], astray[410];
     snprintf(astray, sizeof astray, "%s.new", files_shard(f, 1));
     snprintf(name, sizeof name, "%s", files_shard(f, 4));
@@ -34,7 +33,7 @@ static void prepare(files *f, call which) {
     ck_assert_int_eq(rename(name, astray), 0);
     return;
   }
-  if (which == REPAIR_SWAPPED) { // the K that are left; each name that is given takes a copy away
+  if (which == REPAIR_SWAPPED) { // of the K left two are swapped: each rename removes a copy
     char first[400], spare[400];
     snprintf(first, sizeof first, "%s", files_shard(f, 0));
     snprintf(spare, sizeof spare, "%s/spare", f->root);
@@ -59,7 +58,7 @@ static weft_status do_call(files *f, call which, const uint8_t *patch) {
   return status;
 }
 
-// True: the new state. Anything but the old and the new one fails.
+// Whether the new state is found. Fails if it is neither the old nor the new one.
 static bool settled(files *f, call which, const uint8_t *patch, long n) {
   uint8_t *out;
   size_t count = 0;
@@ -87,7 +86,7 @@ static bool settled(files *f, call which, const uint8_t *patch, long n) {
   return is_new;
 }
 
-// After the next writer has been there, everything is sound.
+// Checks that everything is sound after the next writer.
 static void recovers(files *f, call which, const uint8_t *patch, long n, bool is_new) {
   if (which == ENCODE && !is_new)
     expect(WEFT_OK, files_encode(f, "cauchy", K, M, STRIPE), f);
@@ -102,7 +101,7 @@ static void recovers(files *f, call which, const uint8_t *patch, long n, bool is
 START_TEST(death_at_every_call) {
   files f;
   files_start(&f, 10, LENGTH);
-  f.options.threads = 1; // the n-th call is the same one each time
+  f.options.threads = 1; // so that the n-th call is always the same
   uint8_t patch[PATCH];
   memset(patch, 0xA5, sizeof patch);
   bool is_new = false, before = false;
@@ -119,7 +118,7 @@ START_TEST(death_at_every_call) {
     ck_assert(WIFEXITED(how));
     before = is_new;
     is_new = settled(&f, (call)_i, patch, n);
-    // Once it is committed, later deaths do not undo it.
+    // Once it is committed, a later death does not undo it.
     ck_assert_msg(is_new || !before, "call %ld undid what call %ld committed", n, n - 1);
     recovers(&f, (call)_i, patch, n, is_new);
     if (WEXITSTATUS(how) != DIED) {
@@ -132,7 +131,8 @@ START_TEST(death_at_every_call) {
 }
 END_TEST
 
-// A disk that is full from the n-th call on: the call says so, and the old or new state is there.
+// On a disk that is full from the n-th call on, the call reports the failure, and leaves the old or
+// the new state.
 START_TEST(failure_at_every_call) {
   files f;
   files_start(&f, 11, LENGTH);
@@ -151,7 +151,7 @@ START_TEST(failure_at_every_call) {
     const bool says_new = strstr(f.report.error, "is committed all the same");
     files_faults = (files_fault){0};
     const bool is_new = settled(&f, (call)_i, patch, n);
-    const bool repairs = _i != ENCODE && _i < UPDATE; // the bytes are the same before and after
+    const bool repairs = _i != ENCODE && _i < UPDATE; // a repair does not change the data
     ck_assert_msg(repairs || is_new == says_new, "call %ld: it does not say what is there", n);
     said = said || says_new;
     recovers(&f, (call)_i, patch, n, is_new);
@@ -175,7 +175,7 @@ START_TEST(short_and_interrupted) {
   files_expect_data(&f);
   uint8_t *out;
   size_t count = 0;
-  for (uint64_t offset = 777; offset < 779; offset++) { // as a pipe and as a file
+  for (uint64_t offset = 777; offset < 779; offset++) { // to a pipe and to a file
     expect(WEFT_OK, files_read(&f, offset, 5000, &out, &count), &f);
     ck_assert(count == 5000 && memcmp(out, f.data + offset, count) == 0);
     free(out);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round trips, every loss, rot in every byte, shards that are swapped, foreign, stale or forged.
+// Round trips, every loss, bit rot in every byte, and shards that are swapped, foreign, stale or
+// forged.
 #define _DEFAULT_SOURCE // flock
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,8 @@ START_TEST(every_loss) {
 }
 END_TEST
 
-// Every byte of a shard: header, chunks, generations, nonces, tags.
+// A flipped bit in any byte of a shard is mended: in the header, chunks, generations, nonces and
+// tags.
 START_TEST(rot_in_every_byte) {
   files f;
   files_start(&f, 2, 150);
@@ -78,12 +80,12 @@ START_TEST(rot_in_every_byte) {
       files_flip(files_shard(&f, shard), at, (uint8_t)(1u << at % 8));
       ck_assert_msg(files_mend(&f, WEFT_STORE_VERIFY) == WEFT_E_DAMAGED, "byte %zu", at);
       files_expect_data(&f);
-      // In the header the shard is lost; in a chunk scrubbing is enough.
+      // A damaged header loses the shard; for a damaged chunk scrubbing suffices.
       expect(at < 256 ? WEFT_E_DAMAGED : WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
       expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
       expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
     }
-    // Scrubbing wrote the same data, under nonces of its own.
+    // Scrubbing has written the same data, under new nonces.
     size_t again = 0;
     uint8_t *now = files_get(files_shard(&f, shard), &again);
     ck_assert_uint_eq(again, bytes);
@@ -134,7 +136,7 @@ START_TEST(wrong_shards) {
   expect_state(&f, 1, WEFT_SHARD_FOREIGN, "belongs to another file");
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
-  // Cut short, in a chunk and in the header; too long.
+  // Truncated in a chunk and in the header; too long.
   ck_assert_int_eq(truncate(first, 700), 0);
   expect_state(&f, 1, WEFT_SHARD_TRUNCATED, "it has 700 bytes instead of 1666");
   files_expect_data(&f);
@@ -145,7 +147,7 @@ START_TEST(wrong_shards) {
   ck_assert_int_eq(truncate(first, 1667), 0);
   expect_state(&f, 1, WEFT_SHARD_OVERLONG, "it has 1667 bytes instead of 1666");
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
-  // A chunk of the same shard in another stripe's place.
+  // A chunk of the same shard in place of another stripe's.
   size_t bytes = 0;
   uint8_t *shard = files_get(first, &bytes);
   memcpy(shard + 256, shard + 256 + 282, 282);
@@ -163,7 +165,7 @@ START_TEST(wrong_shards) {
 }
 END_TEST
 
-// A shard's only copy under another one's .new, and that one's under its name: no name is free.
+// Two shards lie under each other's names, one of them under a .new name, so that no name is free.
 START_TEST(names_in_a_ring) {
   files f;
   char first[400], astray[410], third[400];
@@ -186,7 +188,8 @@ START_TEST(names_in_a_ring) {
 }
 END_TEST
 
-// What whoever lacks the key makes of shards [first, end): headers whose digest fits.
+// Forges the headers of shards [first, end) as an attacker without the key can: with the right
+// digest.
 static void forge(const files *f, size_t first, size_t end, bool keyed, const char *code) {
   static const uint8_t other_key[WEFT_STORE_KEY_BYTES] = {1};
   for (size_t i = first; i < end; i++) {
@@ -204,7 +207,7 @@ static void forge(const files *f, size_t first, size_t end, bool keyed, const ch
   }
 }
 
-// As many as may be lost may be forged, be they more than the others.
+// As many shards as may be lost can be forged, even if they are the majority.
 START_TEST(forgers_have_no_vote) {
   enum { K = 2, M = 4 };
   files f;
@@ -254,7 +257,7 @@ START_TEST(keys) {
   f.options.key = NULL;
   expect(WEFT_E_KEY, files_mend(&f, WEFT_STORE_VERIFY), &f);
   f.options.key = right;
-  // Whoever lacks the key can make the digest fit, not the authentication.
+  // Without the key an attacker can make the digest fit, but not the authentication.
   size_t bytes = 0;
   const char *path = files_shard(&f, 2);
   uint8_t *shard = files_get(path, &bytes);
@@ -269,7 +272,7 @@ START_TEST(keys) {
   files_wipe(&f);
   f.options.key = NULL;
   expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, 900), &f);
-  f.options.key = right; // a set without the key does not pass for one with it
+  f.options.key = right; // a set without the key is not accepted as one with it
   expect(WEFT_E_KEY, files_mend(&f, WEFT_STORE_VERIFY), &f);
   files_end(&f);
 }
@@ -283,7 +286,7 @@ START_TEST(reads_touch_what_they_need) {
   for (int degraded = 0; degraded < 2; degraded++) {
     static const struct {
       uint64_t offset, length, chunks, degraded_chunks;
-    } reads[] = {{5 * K * CHUNK + 10, 20, 1, K},    // in shard 0, which gets lost
+    } reads[] = {{5 * K * CHUNK + 10, 20, 1, K},    // in shard 0, which is lost later
                  {5 * K * CHUNK + CHUNK, 20, 1, 1}, // in shard 1
                  {7 * K * CHUNK - 1, 2, 2, K + 1},  // across two stripes
                  {3 * K * CHUNK, K * CHUNK, K, K},  // a stripe
@@ -322,7 +325,7 @@ START_TEST(updates) {
       const size_t count = test_rng_below(&rng, i % 3 ? sizeof bytes : 8);
       const size_t offset = test_rng_below(&rng, f.length - count + 1);
       test_rng_fill(&rng, bytes, count);
-      if (i == 5) // a data chunk that the update reads has rotted: it is rebuilt first
+      if (i == 5) // a rotted data chunk that the update reads is rebuilt first
         files_flip(files_shard(&f, 1), 300, 1);
       expect(WEFT_OK, files_update(&f, offset, bytes, count), &f);
       memcpy(f.data + offset, bytes, count);
@@ -334,7 +337,7 @@ START_TEST(updates) {
   }
   expect(WEFT_E_ARGUMENT, files_update(&f, f.length - 1, (const uint8_t *)"ab", 2), &f);
   files_expect_data(&f);
-  // A shard that was away during an update must not be mixed in again.
+  // A shard that was absent during an update must not be used again.
   char spare[400];
   snprintf(spare, sizeof spare, "%s/spare", f.root);
   rename(files_shard(&f, 1), spare);
@@ -376,7 +379,7 @@ START_TEST(refusals) {
 }
 END_TEST
 
-// Another call is at work in the folder as soon as there is one.
+// Another call locks the folder as soon as it exists.
 static int other_call = -1;
 
 static int mkdir_for_another(const char *path, mode_t mode) {
@@ -402,7 +405,7 @@ START_TEST(a_folder_of_two) {
 }
 END_TEST
 
-// Files that the process may not open are no shards that are damaged.
+// Shard files that the process cannot open are not damaged.
 static int open_no_more(const char *path, int flags, mode_t mode) {
   if (strstr(path, "/shard-")) {
     errno = EMFILE;
@@ -430,7 +433,7 @@ START_TEST(too_many_open_files) {
   f.options.io = &io;
   expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_VERIFY), &f);
   expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
-  // As many as an update needs until it holds do for what is left of it.
+  // As many files as an update needs up to its commit suffice for the rest of it.
   io.open = open_folder_once;
   expect(WEFT_OK, files_update(&f, 3, f.data, 7), &f);
   memmove(f.data + 3, f.data, 7);
@@ -440,7 +443,7 @@ START_TEST(too_many_open_files) {
 }
 END_TEST
 
-// The name of a folder that was made a moment ago is not on the disk yet.
+// The name of a folder that was just created is not on the disk yet.
 static int parents_opened;
 
 static int open_and_count(const char *path, int flags, mode_t mode) {

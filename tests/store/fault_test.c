@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One shard's disk that fails while the others work: it opens for nobody or for reading alone,
-// refuses writes or syncs, or has bytes that cannot be read. All else is mended, and that shard is
-// named.
+// The disk of one shard fails while the others work: the file cannot be opened, or only for
+// reading, refuses writes or syncs, or has unreadable bytes. Everything else is mended, and that
+// shard is named.
 #define _GNU_SOURCE // preadv, pwritev
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 
 enum { K = 3, M = 2, LENGTH = 2501, STRIPE = 600, SEALED = 200 + 32 };
 
-// What fails of files whose path ends with these; NULL: nothing.
+// The operations that fail for files whose path ends with these; NULL: none.
 static struct {
   const char *open, *open_to_write, *write, *sync, *read;
-  off_t from; // of read and write
+  off_t from; // where read and write fail
   int error;
 } bad;
 
@@ -71,7 +71,7 @@ static void begin(files *f, uint64_t salt) {
   expect(WEFT_OK, files_encode(f, "cauchy", K, M, STRIPE), f);
 }
 
-// Of a set that nobody may read nobody knows whether it is damaged.
+// A set of which no shard can be read is not reported as damaged: that is unknown.
 START_TEST(no_shard_can_be_read) {
   files f;
   uint8_t *out;
@@ -84,7 +84,7 @@ START_TEST(no_shard_can_be_read) {
   expect(WEFT_E_IO, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
   expect_says(&f, "shard-000.weft: ");
   expect_says(&f, strerror(bad.error));
-  // Where others are damaged for certain, both are told.
+  // If other shards are certainly damaged, both are reported.
   for (size_t i = 1; i < K + M; i++)
     files_flip(files_shard(&f, i), 100, 1);
   bad.open = _i ? NULL : "/shard-000";
@@ -101,7 +101,7 @@ static weft_status state_of(files *f, size_t shard, weft_shard_state *state) {
   return files_state(f, shard, state, text);
 }
 
-// One shard is missing, one rotted, and a third, which rotted too, takes no writes or syncs.
+// One shard is missing, one has rotted, and a third has rotted and refuses writes or syncs.
 static void spoil(files *f) {
   unlink(files_shard(f, 4));
   files_flip(files_shard(f, 0), 256 + 7, 1);
@@ -136,13 +136,14 @@ START_TEST(scrub_goes_on_past_a_shard_that_takes_no_writes) {
 }
 END_TEST
 
+// Repair replaces a shard that refuses writes.
 START_TEST(repair_makes_a_shard_anew_that_takes_no_writes) {
   files f;
   weft_shard_state state;
   begin(&f, 72);
   spoil(&f);
   refuse(_i);
-  // What else a disk has whose sync failed nobody knows: that is told.
+  // A disk whose sync failed may have lost more: that is reported.
   expect(_i == 1 ? WEFT_E_IO : WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(f.report.mended_shards, 2);
   ck_assert_uint_eq(f.report.corrupt_chunks, 2);
@@ -156,7 +157,7 @@ START_TEST(repair_makes_a_shard_anew_that_takes_no_writes) {
 }
 END_TEST
 
-// What is made of a shard cannot be written either: the other is made.
+// If the replacement of one shard cannot be written either, the other is still rebuilt.
 START_TEST(repair_leaves_out_what_cannot_be_made) {
   files f;
   weft_shard_state state;
@@ -181,8 +182,8 @@ START_TEST(repair_leaves_out_what_cannot_be_made) {
 }
 END_TEST
 
-// Two shards have each other's name. Where one cannot be made anew, its file keeps the name that
-// the other should have.
+// Two shards have each other's names. If one cannot be rebuilt, its file keeps the name that the
+// other should have.
 START_TEST(the_only_copy_keeps_its_name) {
   files f;
   char spare[400], first[400];
@@ -202,7 +203,7 @@ START_TEST(the_only_copy_keeps_its_name) {
 }
 END_TEST
 
-// Stripes are lost: nothing is replaced, not even what takes no writes.
+// If stripes are lost, nothing is replaced, not even a shard that refuses writes.
 START_TEST(nothing_is_replaced_where_stripes_are_lost) {
   files f;
   size_t count = 0;
@@ -223,7 +224,7 @@ START_TEST(nothing_is_replaced_where_stripes_are_lost) {
 }
 END_TEST
 
-// Nor where a stripe contradicts itself, and which of its chunks is of the past may still be told.
+// Nor if a stripe is inconsistent, as it may still be found out which of its chunks is old.
 START_TEST(nothing_is_copied_where_stripes_contradict_themselves) {
   enum { CHUNK = 256 + SEALED };
   files f;
@@ -269,7 +270,7 @@ START_TEST(chunks_that_cannot_be_read_are_told_as_such) {
 }
 END_TEST
 
-// Nothing is committed to that could not be carried out.
+// No update is committed that could not be carried out.
 START_TEST(no_update_of_a_shard_that_is_read_only) {
   files f;
   begin(&f, 77);
@@ -282,8 +283,8 @@ START_TEST(no_update_of_a_shard_that_is_read_only) {
 }
 END_TEST
 
-// A shard that took writes when the update was committed, and takes none now. Whoever comes next
-// waits for it once; then the others go on without it.
+// A shard accepted writes when the update was committed, and refuses them now. The next call fails
+// for it once; then the others go on without it.
 START_TEST(a_pending_update_leaves_behind_what_takes_no_writes) {
   files f;
   char journal[400];
@@ -318,7 +319,7 @@ START_TEST(a_pending_update_leaves_behind_what_takes_no_writes) {
 }
 END_TEST
 
-// With no more than k that take it the update waits: one of them may have rotted.
+// If only k shards accept it, the update waits: one of them may have rotted.
 START_TEST(a_pending_update_waits_for_one_to_spare) {
   files f;
   uint8_t patch[900];
@@ -353,7 +354,7 @@ static ssize_t growing_read(int fd, void *out, size_t bytes) {
   return n;
 }
 
-// What an input has when its end is met is what is encoded, though it has more soon after.
+// An input is encoded up to the end first seen, even if it grows right after.
 START_TEST(an_input_that_grows_is_taken_to_its_end) {
   files f;
   begin(&f, 80);

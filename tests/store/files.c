@@ -179,7 +179,7 @@ void files_expect_data(files *f) {
   char path[300];
   size_t count = 0;
   snprintf(path, sizeof path, "%s/out", f->root);
-  unlink(path); // of an earlier call
+  unlink(path); // left by an earlier call
   weft_status status = open_set(f, WEFT_STORE_READ, &store);
   if (status == WEFT_OK)
     status = weft_store_decode(store, 0, UINT64_MAX, path);
@@ -196,7 +196,7 @@ void files_expect_data(files *f) {
 files_fault files_faults;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Before each call that changes something. 0, or -1 and errno.
+// Called before each operation that changes something. Returns 0, or -1 and sets errno.
 static int change(void) {
   files_fault *f = &files_faults;
   pthread_mutex_lock(&fault_lock);
@@ -211,7 +211,7 @@ static int change(void) {
   return 0;
 }
 
-// How much a stingy transfer moves; 0: it is interrupted.
+// Returns how much a stingy transfer moves; 0: it is interrupted.
 static size_t allowed(size_t bytes) {
   static unsigned calls;
   if (!files_faults.stingy)
@@ -265,19 +265,19 @@ static ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t
   const size_t bytes = total_of(parts, count), n = allowed(bytes);
   if (n == 0)
     return -1;
-  // Death comes in the middle of a write.
+  // The process dies in the middle of a write.
   if (files_faults.die_at && files_faults.changes + 1 >= files_faults.die_at && bytes > 1)
     (void)!pwritev(fd, less, shortened(less, parts, count, bytes / 2), offset);
   if (change() != 0)
     return -1;
   return pwritev(fd, less, shortened(less, parts, count, n), offset);
 }
-// The page cache outlives a process, so that nothing here needs the disk.
+// The page cache outlives the process, so nothing here needs to reach the disk.
 static int fault_fsync(int fd) {
   (void)fd;
   return change();
 }
-// A hint, so that a system which refuses it loses nothing.
+// Only a hint: a system that refuses it loses nothing.
 static int fault_start_writing(int fd, off_t offset, off_t bytes) {
   (void)fd, (void)offset, (void)bytes;
   errno = ENOSYS;

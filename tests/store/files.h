@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the suites of the store share: a folder of their own, data, calls in one line, and file
-// calls that fail on purpose.
+// What the suites of the store share: a folder per test, data, calls in one line, and file calls
+// that fail on purpose.
 #ifndef WEFT_TESTS_STORE_FILES_H
 #define WEFT_TESTS_STORE_FILES_H
 
@@ -18,35 +18,35 @@ typedef struct files {
   size_t length;
 } files;
 
-// A fresh folder, `length` random bytes; two threads, files_faulty_io.
+// Makes an empty folder and `length` random bytes; calls use two threads and files_faulty_io.
 void files_start(files *f, uint64_t salt, size_t length);
 void files_end(files *f);
 
-// The path of a shard in a static buffer.
+// Returns the path of a shard, in a static buffer.
 const char *files_shard(const files *f, size_t shard);
 void files_put(const char *path, const void *bytes, size_t count);
-uint8_t *files_get(const char *path, size_t *count); // malloc'd; NULL: not there
-// Exclusive-ors one byte of a file.
+uint8_t *files_get(const char *path, size_t *count); // malloc'd; NULL: no such file
+// XORs one byte of a file with `mask`.
 void files_flip(const char *path, size_t at, uint8_t mask);
 void files_copy(const char *from, const char *to);
-void files_wipe(files *f); // the folder with all that is in it
+void files_wipe(files *f); // removes the folder and everything in it
 
-// Each resets the report.
+// Each of these resets the report.
 weft_status files_encode(files *f, const char *code, size_t k, size_t m, uint64_t stripe);
 weft_status files_mend(files *f, weft_store_care care);
 weft_status files_update(files *f, uint64_t offset, const uint8_t *bytes, size_t count);
 weft_status files_read(files *f, uint64_t offset, uint64_t length, uint8_t **out, size_t *count);
 weft_status files_state(files *f, size_t shard, weft_shard_state *state, char *text);
-// Fails with the call's error where it ended otherwise.
+// Fails with the call's error message unless it ended with `wanted`.
 void expect(weft_status wanted, weft_status got, const files *f);
-// Decodes, and asserts that the data comes back.
+// Decodes, and checks that the data comes back.
 void files_expect_data(files *f);
 
-// --- File calls that fail when told to. They go on to the system's, but for fsync.
+// --- File calls that fail on demand. They are passed on to the system, except fsync.
 typedef struct files_fault {
-  bool stingy;  // transfers move some bytes, and every other one is interrupted
-  long die_at;  // before the n-th call that changes something: _exit; 0: never
-  long fail_at; // from the n-th such call on: `error`
+  bool stingy;  // transfers move few bytes, and every other one is interrupted
+  long die_at;  // the n-th call that would change something: _exit; 0: never
+  long fail_at; // such calls fail with `error` from the n-th on
   int error;
   long changes; // such calls so far
 } files_fault;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that docs/format.md fixes: places of the fields, known answers, refusal of every
-// flipped bit.
+// The bytes that docs/format.md prescribes: places of the fields, known answers, and refusal of
+// every flipped bit.
 #include <string.h>
 
 #include <sodium.h>
@@ -50,7 +50,7 @@ START_TEST(header_bytes) {
 }
 END_TEST
 
-// A digest that fits does not make nonsense sensible.
+// A matching digest does not make invalid fields valid.
 START_TEST(nonsense) {
   static const struct {
     size_t at;
@@ -79,7 +79,7 @@ START_TEST(chunks) {
   uint8_t chunk[100] = {1, 2, 3}, trailer[WEFT_STORE_TRAILER_BYTES], key[32] = {7};
   const weft_store_trailer about = {.generation = 3, .nonce = 0x1122334455667788};
   weft_store_chunk_seal(key, 5, 9, about, chunk, sizeof chunk, trailer);
-  // As docs/format.md has it.
+  // As in docs/format.md.
   uint8_t text[32] = {[7] = 9, [9] = 5, [23] = 3}, once[32], tag[16];
   memcpy(text + 24, trailer + 8, 8);
   ck_assert(trailer[7] == 3 && trailer[8] == 0x11 && trailer[15] == 0x88);
@@ -87,7 +87,7 @@ START_TEST(chunks) {
   crypto_onetimeauth(tag, chunk, sizeof chunk, once);
   ck_assert_mem_eq(trailer + 16, tag, 16);
   ck_assert(weft_store_chunk_good(key, 5, 9, 3, chunk, sizeof chunk, trailer));
-  ck_assert(!weft_store_chunk_good(key, 5, 9, 2, chunk, sizeof chunk, trailer)); // of the future
+  ck_assert(!weft_store_chunk_good(key, 5, 9, 2, chunk, sizeof chunk, trailer)); // from the future
   ck_assert(!weft_store_chunk_good(key, 4, 9, 3, chunk, sizeof chunk, trailer));
   ck_assert(!weft_store_chunk_good(key, 5, 8, 3, chunk, sizeof chunk, trailer));
   ck_assert(!weft_store_chunk_good(key, 5, 9, 3, chunk, sizeof chunk - 1, trailer));

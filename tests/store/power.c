@@ -26,7 +26,7 @@ enum {
   SHARDS = 16
 };
 
-// A file by whatever names, as it is on the disk for certain.
+// A file, whatever its names, as it certainly is on the disk.
 typedef struct inode {
   uint8_t *bytes;
   size_t count;
@@ -43,7 +43,7 @@ typedef struct call {
   size_t at, count;
   uint8_t *bytes;
   char from[NAME_BYTES], to[NAME_BYTES];
-  bool dropped; // by a sync that failed
+  bool dropped; // by a failed sync
 } call;
 
 static struct {
@@ -51,10 +51,10 @@ static struct {
   inode inodes[INODES];
   int inode_count;
   entry base[NAMES], now[NAMES]; // on the disk; as the system shows them
-  int fds[FDS];                  // inode + 1; FOLDER; 0: none of ours
+  int fds[FDS];                  // inode + 1; FOLDER; 0: not in the folder
   call calls[CALLS];
   size_t count, kill_at; // 0: never
-  size_t fail_at;        // of a sync; 0: none
+  size_t fail_at;        // index of a sync; 0: none
   bool on, failed, forgets;
 } log_;
 
@@ -83,7 +83,7 @@ static void drop(entry *names, const char *name) {
     e->name[0] = 0;
 }
 
-// The name within the folder; NULL: elsewhere. "": the folder itself.
+// Returns the name within the folder; NULL if elsewhere, "" for the folder itself.
 static const char *inside(const char *path) {
   const size_t length = strlen(log_.folder);
   if (strncmp(path, log_.folder, length) != 0)
@@ -118,7 +118,7 @@ static bool killed(void) {
 
 static int power_open(const char *path, int flags, mode_t mode) {
   const char *name = inside(path), *number = strstr(path, "/shard-");
-  if (number && atoi(number + strlen("/shard-")) >= SHARDS) { // most of the time would go there
+  if (number && atoi(number + strlen("/shard-")) >= SHARDS) { // they would take most of the time
     errno = ENOENT;
     return -1;
   }
@@ -165,7 +165,7 @@ static ssize_t power_pwritev(int fd, const struct iovec *parts, int count, off_t
 
 static bool synced(size_t index, size_t calls);
 
-// Linux shows the pages still, and takes them for written.
+// Linux still shows the pages after a failed sync, and considers them written.
 static int fail_sync(int file) {
   for (size_t i = 0; i < log_.count; i++)
     log_.calls[i].dropped |=
@@ -192,7 +192,7 @@ static int power_start_writing(int fd, off_t offset, off_t bytes) {
 
 static void apply_write(inode *file, const call *c, size_t from, size_t to);
 
-// What a failed sync dropped is no longer shown: the file is as it was before, with the other
+// Stops showing what a failed sync dropped: the file has its previous contents, plus the other
 // calls.
 static int power_forget(int fd) {
   const int file = log_.fds[fd] - 1;
@@ -310,7 +310,7 @@ bool power_sync_failed(void) { return log_.failed; }
 
 static bool about_names(const call *c) { return c->kind >= NAME; }
 
-// On the disk for certain if power goes after the first `calls` calls.
+// Whether the call is certainly on the disk if power fails after the first `calls` calls.
 static bool synced(size_t index, size_t calls) {
   const call *c = &log_.calls[index];
   if (c->kind == SYNC)
@@ -342,7 +342,7 @@ static void apply_write(inode *file, const call *c, size_t from, size_t to) {
 static void apply(inode *disk, entry *names, const call *c, test_rng *torn) {
   size_t from = 0, to = c->count;
   switch (c->kind) {
-  case WRITE: // in part: its beginning or its end
+  case WRITE: // in part: the beginning or the end
     if (torn) {
       const size_t at = (c->at + test_rng_below(torn, c->count + 1)) / SECTOR * SECTOR;
       *(test_rng_below(torn, 2) ? &from : &to) = at > c->at ? at - c->at : 0;

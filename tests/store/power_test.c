@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power that goes at any call of encode, scrub, repair and update, on sets in order and at the edge
-// of what can be read, and goes again while the next writer recovers, or after a writer that went
-// on where another was killed: what is there afterwards is the old state or the new one, and the
-// new one once a call said that it was done.
+// Power fails at any call of encode, scrub, repair and update, on sets in order and on sets that
+// are barely readable; and fails again while the next writer recovers, or after a writer that
+// continued where another was killed. The old state or the new one is found afterwards, and always
+// the new one once a call has reported success.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum { K = 3, M = 2, LENGTH = 1501, STRIPE = 600, AT = 400, PATCH = 700 };
 
 typedef enum { ENCODE, SCRUB, REPAIR, UPDATE } call;
 
-// Sets as they are before the call.
+// Sets before the call.
 typedef enum { EMPTY, WHOLE, ROTTEN, LESS, SWAPPED, EDGE, TURNED, CUT, MADE } make;
 
 static const struct {
@@ -33,10 +33,10 @@ enum { SCENES = sizeof scenes / sizeof *scenes };
 typedef struct world {
   files f;
   test_rng rng;
-  uint8_t patch[PATCH], other[PATCH]; // of the call; of the one that recovers
+  uint8_t patch[PATCH], other[PATCH]; // written by the call; by the one that recovers
   const char *when;                   // for messages
   size_t calls, again;
-  size_t failed; // syncs
+  size_t failed; // number of failed syncs
 } world;
 
 #define CHECK(w, condition, ...)                                                                   \
@@ -46,7 +46,7 @@ typedef struct world {
     ck_assert_msg(condition, "%s; scene %d, power went at call %zu%s %zu: %s", text_, scene,       \
                   (w)->calls, (w)->when, (w)->again, (w)->f.report.error);                         \
   } while (0)
-static int scene; // of messages
+static int scene; // for messages
 
 static void move_shard(const files *f, size_t from, size_t to) {
   char path[400];
@@ -77,7 +77,7 @@ static void prepare(world *w, make from) {
     move_shard(f, 1, 0);
     move_shard(f, 9, 1);
   }
-  if (from == TURNED) { // 0 lies as 1, 1 as 2, 2 as 0
+  if (from == TURNED) { // 0 is named 1, 1 is named 2, 2 is named 0
     move_shard(f, 2, 9);
     move_shard(f, 1, 2);
     move_shard(f, 0, 1);
@@ -99,7 +99,7 @@ static weft_status do_call(files *f, call which, const uint8_t *patch) {
   abort();
 }
 
-// What can be read; malloc'd. NULL: there is no set, which the reason must say.
+// Returns the data that can be read, malloc'd; NULL if there is no set, which the error must say.
 static uint8_t *held(world *w) {
   uint8_t *out;
   size_t count = 0;
@@ -116,7 +116,7 @@ static bool holds(const uint8_t *bytes, const uint8_t *data, const uint8_t *patc
          memcmp(bytes + AT + PATCH, data + AT + PATCH, LENGTH - AT - PATCH) == 0;
 }
 
-// True: the new state. Anything but the old and the new one fails.
+// Whether the new state is found. Fails if it is neither the old nor the new one.
 static bool settled(world *w, call which, const uint8_t *before, const uint8_t *patch) {
   uint8_t *out = held(w);
   if (!before && !out)
@@ -129,7 +129,7 @@ static bool settled(world *w, call which, const uint8_t *before, const uint8_t *
   return new;
 }
 
-// The next writer has been there, and all is well again.
+// Checks that everything is sound after the next writer.
 static void recovers(world *w) {
   uint8_t *before = held(w);
   CHECK(w, before || files_encode(&w->f, "cauchy", K, M, STRIPE) == WEFT_OK, "no second encode");
@@ -148,7 +148,7 @@ static const char *named(call which) {
   return which == SCRUB ? ", scrub" : which == REPAIR ? ", repair" : ", update";
 }
 
-// Power goes while another writer is at work on what the first cut left.
+// Power fails while another writer works on what the first failure left.
 static void again(world *w) {
   static const call next[] = {SCRUB, REPAIR, UPDATE};
   const call which = next[test_rng_below(&w->rng, 3)];
@@ -174,14 +174,15 @@ static void again(world *w) {
   w->again = 0;
 }
 
-// One state that power may leave: it is read, and mended.
+// Checks one state that a power failure may leave: it is read and mended.
 static void look(world *w, call which, const uint8_t *before, bool done) {
   const bool new = settled(w, which, before, w->patch);
   CHECK(w, new || !done, "a call that was done is undone");
   recovers(w);
 }
 
-// A world of one scene; `data_salt` for the data, `salt` and the scene for patches and chance.
+// Sets up a world of one scene; `data_salt` is for the data, `salt` and the scene for patches and
+// chance.
 static void start(world *w, int index, uint64_t data_salt, uint64_t salt) {
   scene = index;
   *w = (world){.when = ""};
@@ -222,7 +223,7 @@ START_TEST(power_goes_at_every_call) {
 }
 END_TEST
 
-// The record holds one call, so that here the first cut is drawn, and made for each try.
+// As the record holds one call, the first failure is drawn anew for each try.
 START_TEST(power_goes_twice) {
   world w;
   const call which = scenes[_i].which;
@@ -241,8 +242,8 @@ START_TEST(power_goes_twice) {
 }
 END_TEST
 
-// What the second writer, which was done with what it saw, left when power went after `w->again`
-// calls: at the end of them all its own state, else that or an older one.
+// Checks what the second writer left when power failed after `w->again` calls: after all calls its
+// own state, otherwise that or an older one.
 static void outlives(world *w, call second, const uint8_t *before, const uint8_t *seen, bool done) {
   uint8_t *out = held(w);
   const uint8_t *other = second == UPDATE ? w->other : NULL;
@@ -256,8 +257,8 @@ static void outlives(world *w, call second, const uint8_t *before, const uint8_t
   free(out);
 }
 
-// A process is killed, another one goes on with what the system shows of its work, and power goes:
-// what was done on the strength of calls that nobody synced must not outlive them.
+// A process is killed, another one continues with what the system shows of its work, and power
+// fails: results that depend on calls that were never synced must not outlive those.
 static void kill_and_cut(world *w, call second, const uint8_t *before) {
   uint8_t *seen = held(w);
   if (!seen)
@@ -280,14 +281,14 @@ static void kill_and_cut(world *w, call second, const uint8_t *before) {
   w->again = 0;
 }
 
-// What came of a scene's call that was disturbed at its call w->calls to the system.
+// The result of a scene's call that was disturbed at its system call w->calls.
 typedef struct disturbed {
   const uint8_t *before;
   weft_status status;
-  bool past; // it had ended before
+  bool past; // it had ended before that call
 } disturbed;
 
-// Disturbs it at its first call, at the second, and so on, until one is past its end.
+// Disturbs the scene's call at its first system call, at the second, and so on, to the end.
 static void disturb_each(world *w, void (*disturb)(size_t at),
                          void (*then)(world *w, const disturbed *d)) {
   bool past = false;
@@ -344,8 +345,8 @@ static void after_failed_sync(world *w, const disturbed *d) {
   free(seen);
 }
 
-// A bad disk loses what a call wrote and synced in vain; the next writer must not trust what it
-// reads of it.
+// A bad disk loses what a call has written, and the sync fails; the next writer must not trust what
+// it reads.
 START_TEST(a_sync_fails) {
   const call which = scenes[_i].which;
   if (which == ENCODE)
@@ -363,7 +364,7 @@ static bool stop(void *user, uint64_t done, uint64_t total) {
   return false;
 }
 
-// What a scrub that was stopped counts as mended is on the disk.
+// Chunks that a stopped scrub counts as mended are on the disk.
 START_TEST(a_scrub_is_stopped) {
   world w;
   start(&w, 1, 25, 140);
@@ -380,8 +381,8 @@ START_TEST(a_scrub_is_stopped) {
 }
 END_TEST
 
-// A scrub is killed after `calls` calls, and in the next one, which cannot know what that wrote,
-// the first sync from the call `fails` later on fails. False: no sync did.
+// A scrub is killed after `calls` calls. In the next scrub, which cannot know what the first wrote,
+// the first sync from call `fails` on fails. Returns false if none did.
 static bool scrub_after_a_kill(world *w, size_t fails) {
   prepare(w, ROTTEN);
   power_start(w->f.folder);
@@ -402,7 +403,7 @@ static bool scrub_after_a_kill(world *w, size_t fails) {
 }
 
 START_TEST(a_sync_fails_after_a_kill) {
-  enum { WRITES = 2 }; // of the scrub
+  enum { WRITES = 2 }; // by the scrub
   world w;
   size_t failed = 0;
   start(&w, 1, 26, 170);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repair where it cannot rebuild everything: what is left goes into shards that were missing,
-// nothing is overwritten, and what is lost is told.
+// Repair that cannot rebuild everything: what is left is written to missing shards, nothing is
+// overwritten, and losses are reported.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void expect_lost(files *f, uint64_t stripes, uint64_t made) {
   expect_no_scratch(f);
 }
 
-// On one open store, too, each call's verdict is of what is there then.
+// Repeated calls on an open store report the damage that exists at that time.
 START_TEST(each_call_judges_for_itself) {
   files f;
   weft_store *store;
@@ -64,7 +64,7 @@ START_TEST(each_call_judges_for_itself) {
   expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(f.report.mended_shards, 1);
   ck_assert_uint_eq(f.report.shard_bytes_written, written);
-  for (size_t shard = 1; shard <= 2; shard++) { // one that was made anew, and one that never was
+  for (size_t shard = 1; shard <= 2; shard++) { // one that was never rebuilt, and one that was
     files_flip(files_shard(&f, shard), 256 + 7, 1);
     expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
     ck_assert_uint_eq(f.report.corrupt_chunks, 1);
@@ -77,7 +77,7 @@ START_TEST(each_call_judges_for_itself) {
     expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
     ck_assert_uint_eq(weft_store_get_info(store).shards[shard].corrupt_chunks, 0);
   }
-  // Nor are stripes that were lost.
+  // Lost stripes are not remembered either.
   files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
   files_flip(files_shard(&f, 1), 256 + SEALED + 7, 1);
   expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
@@ -92,7 +92,8 @@ START_TEST(each_call_judges_for_itself) {
 }
 END_TEST
 
-// A shard is missing, and one chunk of another rotted: in the first stripe, within, in the last.
+// A shard is missing and one chunk of another has rotted, in the first stripe, in the middle, or in
+// the last: only that stripe is lost.
 START_TEST(one_stripe_is_lost) {
   files f;
   begin(&f, 50);
@@ -102,7 +103,7 @@ START_TEST(one_stripe_is_lost) {
   expect_lost(&f, 1, 1);
   ck_assert_msg(strstr(f.report.error, "rebuilt shards lack them too"), "%s", f.report.error);
   ck_assert_uint_eq(size_of(&f, 2), SHARD);
-  // The other stripes stand another loss.
+  // The other stripes survive another loss.
   char spare[400];
   snprintf(spare, sizeof spare, "%s/spare", f.root);
   ck_assert_int_eq(rename(files_shard(&f, 1), spare), 0);
@@ -117,7 +118,7 @@ START_TEST(one_stripe_is_lost) {
   }
   ck_assert_int_eq(rename(spare, files_shard(&f, 1)), 0);
   expect_lost(&f, 1, 0);
-  // The chunk comes back, and what lacks it is mended where it lies.
+  // When the chunk comes back, the missing one is mended in place.
   files_flip(files_shard(&f, 0), 256 + stripe * SEALED + 7, 1);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
   ck_assert_uint_eq(f.report.mended_chunks, 1);
@@ -127,7 +128,7 @@ START_TEST(one_stripe_is_lost) {
 }
 END_TEST
 
-// All stripes from one on are lost with the end of a shard, which keeps what it has.
+// All stripes from one on are lost because a shard was truncated; it keeps the rest.
 START_TEST(the_end_is_lost) {
   files f;
   begin(&f, 51);
@@ -147,7 +148,7 @@ START_TEST(the_end_is_lost) {
 }
 END_TEST
 
-// The name of the shard that is missing is another one's only copy.
+// The name of the missing shard is the only copy of another, and is not reused.
 START_TEST(no_name_is_taken) {
   files f;
   char path[400];
@@ -169,8 +170,8 @@ START_TEST(no_name_is_taken) {
 }
 END_TEST
 
-// A folder has the name of a shard, or of what is made of one: the others are made, it stays, and
-// calls that write go on.
+// A folder has the name of a shard or its .new name: it stays, the other shards are rebuilt, and
+// calls that write still work.
 START_TEST(a_folder_is_in_the_way) {
   files f;
   char text[WEFT_STORE_TEXT_BYTES], folder[512];
@@ -200,8 +201,8 @@ START_TEST(a_folder_is_in_the_way) {
 }
 END_TEST
 
-// What an interrupted call made waits for the name that a folder has: it is read from and kept, and
-// who writes is told which name that is, until it is free.
+// A shard left by an interrupted call under .new cannot get its name, which a folder has. It is
+// read and kept, and calls that write fail and report that name until it is free.
 START_TEST(a_folder_has_the_name_that_is_waited_for) {
   files f;
   char waits[512];
@@ -209,7 +210,7 @@ START_TEST(a_folder_has_the_name_that_is_waited_for) {
   files_start(&f, 57, LENGTH);
   snprintf(waits, sizeof waits, "%s.new", files_shard(&f, at));
   expect(WEFT_OK, files_encode(&f, "cauchy", K, 2, STRIPE), &f);
-  for (size_t i = 1; i < 3; i++) // of the others as many as are needed
+  for (size_t i = 1; i < 3; i++) // leave just as many as are needed
     if (i != at)
       unlink(files_shard(&f, i));
   ck_assert_int_eq(rename(files_shard(&f, at), waits), 0);
@@ -232,7 +233,7 @@ START_TEST(a_folder_has_the_name_that_is_waited_for) {
 }
 END_TEST
 
-// Of fewer than k shards none is made: empty ones would count as witnesses of the set.
+// Nothing is rebuilt from fewer than k shards: empty shards would count as members of the set.
 START_TEST(too_few_shards) {
   files f;
   begin(&f, 53);
@@ -244,7 +245,7 @@ START_TEST(too_few_shards) {
 }
 END_TEST
 
-// What an interrupted call left and a disk will not read right now may be a shard's only copy.
+// A leftover of an interrupted call that the disk cannot read right now may be a shard's only copy.
 static ssize_t read_no_leftovers(int fd, const struct iovec *parts, int count, off_t offset) {
   char path[64], name[500];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -276,8 +277,8 @@ START_TEST(a_leftover_cannot_be_read_for_a_while) {
 }
 END_TEST
 
-// The last stripe contradicts itself: nothing rebuilt of it is sealed, and the shard made anew has
-// its size all the same.
+// The last stripe is inconsistent: nothing rebuilt from it is sealed, but the rebuilt shard has its
+// full size.
 START_TEST(the_last_stripe_contradicts_itself) {
   enum { LAST = 256 + 5 * SEALED };
   files f;
@@ -289,7 +290,7 @@ START_TEST(the_last_stripe_contradicts_itself) {
   expect(WEFT_OK, files_update(&f, 2 * LENGTH - 700, f.data + 2 * LENGTH - 700, 1), &f);
   uint8_t *shard = files_get(files_shard(&f, 1), &now);
   ck_assert(bytes == SHARD && now == SHARD && memcmp(old + LAST, shard + LAST, 250) != 0);
-  memcpy(old, shard, LAST); // all but the last chunk is of now
+  memcpy(old, shard, LAST); // only the last chunk is old
   files_put(files_shard(&f, 1), old, bytes);
   unlink(files_shard(&f, 5));
   expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
@@ -306,7 +307,7 @@ START_TEST(the_last_stripe_contradicts_itself) {
 }
 END_TEST
 
-// Each state in which a kill leaves such a repair is one that the next repair goes on from.
+// Repair continues from whatever state a kill at any of its calls leaves.
 START_TEST(killed_at_every_call) {
   files f;
   files_start(&f, 55, LENGTH);
@@ -341,8 +342,8 @@ START_TEST(killed_at_every_call) {
 }
 END_TEST
 
-// One thing that all headers of a set have in common becomes another in that of shard 1, as whoever
-// can write there may have it. Every one of them counts.
+// Changes one field that all headers of a set have in common in shard 1, as an attacker with write
+// access can. Each of these fields counts.
 enum { COMMON = 7 };
 
 static void change_header(const files *f, int what) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the past, with good tags: shards of backups, shards that went through updates apart from
-// each other, journals and chunks that came back. None of them passes for what is now.
+// Old bytes with valid tags: shards from backups, shards that went through separate updates,
+// journals and chunks that came back. None of them is taken for current.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { LENGTH = 5000, STRIPE = 1000, AT = 1200, PATCH = 1500 };
 enum { // of k = 4
   CHUNK = STRIPE / 4 + WEFT_STORE_TRAILER_BYTES,
-  CHUNK_1 = 256 + CHUNK // where that of stripe 1 begins
+  CHUNK_1 = 256 + CHUNK // where the chunk of stripe 1 begins
 };
 
 static uint8_t patch_a[PATCH], patch_b[PATCH];
@@ -44,7 +44,7 @@ static void move_in(const files *f, size_t shard, int version) {
   ck_assert_int_eq(rename(aside(f, shard, version), files_shard(f, shard)), 0);
 }
 
-// Stripe 1 of a shard becomes what it was when the shard was copied out.
+// Restores a shard's chunk of stripe 1 to what it was when the shard was copied out.
 static void chunk_back(const files *f, size_t shard, int version) {
   size_t bytes = 0, now = 0;
   uint8_t *old = files_get(aside(f, shard, version), &bytes);
@@ -82,8 +82,7 @@ static void expect_state(files *f, size_t shard, weft_shard_state wanted) {
   ck_assert_msg(state == wanted, "shard %zu is %s: %s", shard, weft_shard_state_name(state), text);
 }
 
-// More shards come from a backup than the set can miss: what is left tells that there was an
-// update.
+// More shards come from a backup than the set can miss: the rest show that there was an update.
 START_TEST(rolled_back) {
   files f;
   begin(&f, 30, 4, 2);
@@ -97,8 +96,9 @@ START_TEST(rolled_back) {
   expect_refused(&f, "have generation 2");
   move_out(&f, 4, 2);
   move_out(&f, 5, 2);
-  files_expect_data(&f); // somebody decided for the old state
-  // And went on from it: what comes back then is of another history, though of the same generation.
+  files_expect_data(&f); // the user chose the old state
+  // And continued from it: shards that come back then belong to another history, though of the same
+  // generation.
   expect(WEFT_OK, update(&f, patch_b), &f);
   move_in(&f, 4, 2);
   move_in(&f, 5, 2);
@@ -114,7 +114,8 @@ START_TEST(rolled_back) {
 }
 END_TEST
 
-// Either half of the shards is enough, and each went through an update without the other.
+// Either half of the shards is sufficient, and each went through an update without the other: the
+// set is refused.
 START_TEST(updated_apart) {
   files f;
   begin(&f, 31, 2, 2);
@@ -139,7 +140,7 @@ START_TEST(updated_apart) {
 }
 END_TEST
 
-// Fails as soon as the update is committed: none of its chunks has reached a shard.
+// Fails as soon as the update is committed, before any of its chunks has reached a shard.
 static char committed[400];
 
 static int rename_and_fail(const char *from, const char *to) {
@@ -160,7 +161,7 @@ static void leave_pending(files *f, const uint8_t *patch) {
   ck_assert_int_eq(access(committed, F_OK), 0);
 }
 
-// A journal that was carried out long ago.
+// A journal that was carried out long ago is refused when it comes back.
 START_TEST(journal_that_came_back) {
   files f;
   begin(&f, 32, 4, 2);
@@ -174,7 +175,7 @@ START_TEST(journal_that_came_back) {
   expect_refused(&f, "update.journal has generation 2");
   unlink(committed);
   expect_patched(&f, patch_b);
-  // The same generation, and not the same update.
+  // The same generation, but another update.
   for (int i = 0; i < 2; i++) {
     if (i == 0)
       for (size_t shard = 0; shard < 6; shard++)
@@ -194,7 +195,7 @@ START_TEST(journal_that_came_back) {
 }
 END_TEST
 
-// A journal that rotted at any place: what it holds is had from other chunks, or the journal is
+// A journal that has rotted somewhere: its contents are rebuilt from other chunks, or it is
 // refused.
 START_TEST(journal_that_rots) {
   files f;
@@ -221,7 +222,7 @@ START_TEST(journal_that_rots) {
     expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
   }
   ck_assert_uint_gt(cut, 10);
-  // Carried out with a chunk that rotted: that one is lost, and mended.
+  // If it is carried out with a rotted chunk, that chunk is lost, and mended.
   files_put(committed, held, bytes);
   files_flip(committed, bytes - 100, 1);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
@@ -232,7 +233,7 @@ START_TEST(journal_that_rots) {
 }
 END_TEST
 
-// One of more records than there is room for at first.
+// A journal with more records than there is initially room for.
 START_TEST(journal_of_many_chunks) {
   enum { SMALL = 40 };
   files f;
@@ -252,7 +253,7 @@ START_TEST(journal_of_many_chunks) {
 }
 END_TEST
 
-// A sector of the journal that cannot be read is one lost chunk, and no end of all writing.
+// An unreadable sector of the journal loses one chunk, and does not prevent further writing.
 static off_t bad_sector;
 
 static ssize_t read_around(int fd, const struct iovec *parts, int count, off_t offset) {
@@ -270,7 +271,7 @@ static ssize_t read_around(int fd, const struct iovec *parts, int count, off_t o
   return files_faulty_io.preadv(fd, parts, count, offset);
 }
 
-// Of k + 1 chunks nobody could tell which is of the past, were the old one left where it lies.
+// The old chunk is replaced: if it stayed, nothing could tell which of k + 1 chunks is old.
 START_TEST(journal_with_a_bad_sector) {
   files f;
   begin(&f, 36, 4, (size_t)_i);
@@ -289,7 +290,8 @@ START_TEST(journal_with_a_bad_sector) {
 }
 END_TEST
 
-// Shards that are away for a while, and a writer that comes by: the journal is their only way on.
+// Some shards are absent for a while when a writer comes: the journal is kept, since only it can
+// update them.
 START_TEST(pending_with_too_few) {
   files f;
   begin(&f, 33, 4, 2);
@@ -307,7 +309,7 @@ START_TEST(pending_with_too_few) {
 }
 END_TEST
 
-// The journal makes nothing newer of a shard that was away when it was written.
+// The journal does not update a shard that was absent when it was written.
 START_TEST(pending_without_one) {
   files f;
   begin(&f, 46, 4, 2);
@@ -323,8 +325,8 @@ START_TEST(pending_without_one) {
 }
 END_TEST
 
-// A disk that lost one write of an update: the chunk is sound, and of the past. What is rebuilt
-// with its help is wrong, and must not be sealed as good.
+// A disk lost one write of an update: the chunk is sound, but old. Anything rebuilt with it is
+// wrong, and must not be sealed as good.
 START_TEST(chunk_of_the_past) {
   for (int repair = 0; repair < 2; repair++) {
     files f;
@@ -341,16 +343,16 @@ START_TEST(chunk_of_the_past) {
     ck_assert_uint_eq(f.report.mended_chunks, 1);
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
     expect_patched(&f, patch_a);
-    // With one chunk less, each may be the one, and what is rebuilt may be wrong.
+    // With one chunk less, any of them may be the old one, and what is rebuilt may be wrong.
     files_put(files_shard(&f, 1), shard, now);
     files_flip(files_shard(&f, 2), CHUNK_1 + 7, 1);
     expect(WEFT_E_DAMAGED, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
     ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
     ck_assert_uint_eq(f.report.mended_chunks, 0);
-    files_put(files_shard(&f, 1), old, bytes); // the shard is known to be old: all is well again
+    files_put(files_shard(&f, 1), old, bytes); // a shard known to be old: all is well again
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
     expect_patched(&f, patch_a);
-    // A shard made anew has no such chunk either.
+    // Nor does a rebuilt shard get such a chunk.
     files_put(files_shard(&f, 1), shard, now);
     unlink(files_shard(&f, 2));
     expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
@@ -367,7 +369,8 @@ START_TEST(chunk_of_the_past) {
 }
 END_TEST
 
-// Whichever shard it is of, as the update wrote all of them, and though a parity shard is away.
+// An old chunk is found in any shard, since the update wrote all of them, even if a parity shard is
+// absent.
 START_TEST(chunk_of_the_past_of_any_shard) {
   const size_t shard = (size_t)_i;
   files f;
@@ -384,8 +387,8 @@ START_TEST(chunk_of_the_past_of_any_shard) {
 }
 END_TEST
 
-// Nor does a read rebuild the past with parity of it, whichever chunk it was that the update wrote:
-// what is lost, or what is there. With all parity but one of the past nothing can tell which is.
+// A read does not rebuild old data from old parity, whether the update changed the lost chunk or
+// another. If all parity but one is old, nothing can tell which is.
 START_TEST(parity_of_the_past_rebuilds_nothing) {
   enum { IN_1 = 1000 + 250 };
   const size_t lost = (size_t)_i;
@@ -414,7 +417,7 @@ START_TEST(parity_of_the_past_rebuilds_nothing) {
 }
 END_TEST
 
-// All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
+// All chunks of a stripe but one are old: they agree with each other, and are wrong.
 START_TEST(the_past_has_no_vote) {
   for (size_t newest = 0; newest < 6; newest++) {
     files f;
@@ -434,7 +437,8 @@ START_TEST(the_past_has_no_vote) {
 }
 END_TEST
 
-// Nor where a chunk that an update left alone is newer, as it was mended since.
+// Old chunks do not win if a chunk that the update did not change is newer because it was mended
+// later.
 START_TEST(mended_chunks_lend_the_past_no_vote) {
   enum { IN_1 = 1000 + 250 };
   files f;
@@ -456,7 +460,8 @@ START_TEST(mended_chunks_lend_the_past_no_vote) {
 }
 END_TEST
 
-// A chunk of an update that was cut off, whose generation another one took: no older than others.
+// A chunk of an update that was undone, and whose generation another update has: it is no older
+// than the others.
 START_TEST(chunk_of_another_update) {
   files f;
   begin(&f, 41, 4, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates whose input is not what it was taken for, or that fail on a set that stays open: what
-// holds is said, and nothing is sealed twice under one key.
+// Updates whose input is not as expected, or that fail on a set that stays open: the state is
+// reported, and nothing is sealed twice under one key.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static const char *journal(const files *f, const char *end) {
   return path;
 }
 
-// Nothing was changed, and nothing is left.
+// Checks that nothing has changed, and nothing is left over.
 static void expect_untouched(files *f) {
   ck_assert_int_ne(access(journal(f, ""), F_OK), 0);
   ck_assert_int_ne(access(journal(f, ".new"), F_OK), 0);
@@ -36,7 +36,7 @@ static void expect_untouched(files *f) {
   expect(WEFT_OK, files_mend(f, WEFT_STORE_VERIFY), f);
 }
 
-// An update by way of `io` fails, says why, and has changed nothing.
+// An update through `io` fails, reports `why`, and changes nothing.
 static void expect_refused(files *f, const weft_store_io *io, const uint8_t *bytes, size_t count,
                            const char *why) {
   f->options.io = io;
@@ -46,7 +46,7 @@ static void expect_refused(files *f, const weft_store_io *io, const uint8_t *byt
   expect_untouched(f);
 }
 
-// A terminal, a pipe with a second writer, a file that somebody appends to.
+// Reads from a terminal, a pipe with a second writer, or a file that is being appended to.
 static int reads;
 
 static ssize_t read_growing(int fd, void *out, size_t bytes) {
@@ -69,13 +69,13 @@ START_TEST(input_that_grows) {
 }
 END_TEST
 
-// What cannot be carried out does not begin to hold.
+// An update that cannot be carried out is not committed.
 static ssize_t write_spoilt(int fd, const struct iovec *parts, int count, off_t offset) {
   uint8_t spoilt[WEFT_STORE_RECORD_BYTES];
   if (count != 1 || parts[0].iov_len != sizeof spoilt)
     return files_faulty_io.pwritev(fd, parts, count, offset);
   memcpy(spoilt, parts[0].iov_base, sizeof spoilt);
-  spoilt[7] ^= 1; // a record's head on a bad disk
+  spoilt[7] ^= 1; // a record's head, on a bad disk
   const struct iovec part = {.iov_base = spoilt, .iov_len = sizeof spoilt};
   return files_faulty_io.pwritev(fd, &part, 1, offset);
 }
@@ -90,7 +90,7 @@ START_TEST(journal_that_cannot_be_carried_out) {
 }
 END_TEST
 
-// A file that is cut while it is read.
+// A file that is truncated while it is read.
 static ssize_t read_cut(int fd, void *out, size_t bytes) {
   if (++reads > 2)
     return 0;
@@ -116,7 +116,7 @@ static int open_and_watch(const char *path, int flags, mode_t mode) {
   return files_faulty_io.open(path, flags, mode);
 }
 
-// What ends past the data is refused before a journal of its size is written.
+// Input that reaches past the end of the data is refused before a journal of its size is written.
 START_TEST(input_that_is_too_long) {
   files f;
   begin(&f, 45);
@@ -152,7 +152,7 @@ static weft_status update_open(files *f, weft_store *store, const uint8_t *bytes
   return status;
 }
 
-// Keeps the journal that does not get its name.
+// Keeps the journal and does not rename it.
 static char kept[400];
 
 static int keep_and_fail(const char *from, const char *to) {
@@ -227,7 +227,7 @@ START_TEST(nothing_after_one_that_holds) {
 }
 END_TEST
 
-// --- Stripes that are not in order
+// --- Inconsistent stripes
 
 enum { SEALED = STRIPE / 4 + WEFT_STORE_TRAILER_BYTES, FIRST_CHUNK = WEFT_STORE_HEADER_BYTES };
 
@@ -235,7 +235,8 @@ static weft_status put_data(files *f, uint64_t offset, size_t count) {
   return files_update(f, offset, f->data + offset, count);
 }
 
-// Stripe 1 goes through an update, of which disks lose the chunks of `count` shards.
+// Updates stripe 1, and restores the chunks of `count` shards, as if their disks had lost the
+// update.
 static void leave_in_the_past(files *f, uint64_t salt, size_t first, size_t count) {
   uint8_t *old[6];
   size_t bytes = 0, now = 0;
@@ -254,13 +255,13 @@ static void leave_in_the_past(files *f, uint64_t salt, size_t first, size_t coun
   }
 }
 
-// Of stripe 1 shard 1 has a sound chunk of the past, and shard 2 one that rotted.
+// Makes stripe 1 inconsistent: shard 1 has a sound but old chunk, and shard 2 a rotted one.
 static void contradict(files *f, uint64_t salt) {
   leave_in_the_past(f, salt, 1, 1);
   files_flip(files_shard(f, 2), FIRST_CHUNK + SEALED + 7, 1);
 }
 
-// What is rebuilt with the help of a chunk of the past is wrong, and must not be sealed as good.
+// Anything rebuilt with an old chunk is wrong, and must not be sealed as good.
 START_TEST(stripe_that_contradicts_itself) {
   files f;
   contradict(&f, 46);
@@ -270,7 +271,7 @@ START_TEST(stripe_that_contradicts_itself) {
   ck_assert_int_ne(access(journal(&f, ""), F_OK), 0);
   ck_assert_int_ne(access(journal(&f, ".new"), F_OK), 0);
   expect(WEFT_OK, put_data(&f, 2 * STRIPE, 700), &f); // another stripe
-  unlink(files_shard(&f, 1));                         // whoever knows which it is
+  unlink(files_shard(&f, 1));                         // by a user who knows which it is
   expect(WEFT_OK, put_data(&f, STRIPE + 600, 10), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   files_expect_data(&f);
@@ -278,7 +279,7 @@ START_TEST(stripe_that_contradicts_itself) {
 }
 END_TEST
 
-// Whoever has all bytes of a stripe needs nothing of what is left of it.
+// An update that replaces all bytes of a stripe needs nothing that is left of it.
 START_TEST(stripe_that_is_replaced) {
   files f;
   contradict(&f, 48);
@@ -286,14 +287,14 @@ START_TEST(stripe_that_is_replaced) {
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   files_expect_data(&f);
   files_wipe(&f);
-  f.length = LENGTH - 300; // a last stripe that is not whole
+  f.length = LENGTH - 300; // the last stripe is incomplete
   expect(WEFT_OK, files_encode(&f, "cauchy", 4, 2, STRIPE), &f);
   for (size_t i = 0; i < 3; i++)
     files_flip(files_shard(&f, i), FIRST_CHUNK + 4 * SEALED + 7, 1);
   expect(WEFT_E_DAMAGED, put_data(&f, f.length - 200, 200), &f);
   ck_assert_msg(strstr(f.report.error, "fewer than 4"), "%s", f.report.error);
   unlink(files_shard(&f, 5));
-  expect(WEFT_OK, put_data(&f, 3 * STRIPE + 900, 800), &f); // as part of more
+  expect(WEFT_OK, put_data(&f, 3 * STRIPE + 900, 800), &f); // as part of a longer update
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   files_expect_data(&f);
@@ -301,7 +302,8 @@ START_TEST(stripe_that_is_replaced) {
 }
 END_TEST
 
-// Sealed with the others it would be as new as they, and nobody could tell any more which is wrong.
+// An old parity chunk is recomputed rather than updated: sealed with the others, it would be as new
+// as they, and nothing could tell any more which is wrong.
 START_TEST(parity_of_the_past) {
   files f;
   leave_in_the_past(&f, 50, 4, 1);
@@ -311,7 +313,7 @@ START_TEST(parity_of_the_past) {
   unlink(files_shard(&f, 0));
   files_expect_data(&f);
   files_end(&f);
-  // Of k + 1 chunks nothing tells which it is.
+  // With k + 1 chunks, nothing tells which one is old.
   leave_in_the_past(&f, 51, 4, 1);
   char spare[400];
   snprintf(spare, sizeof spare, "%s/spare", f.root);
@@ -326,8 +328,8 @@ START_TEST(parity_of_the_past) {
 }
 END_TEST
 
-// The update that all parity lost would count as older than the next one, and the others, which
-// agree without its chunk, would take it back.
+// All parity has lost an update: its chunk would count as older than the next update, and the other
+// chunks, which agree without it, would undo it. The next update is therefore refused.
 START_TEST(all_parity_of_the_past) {
   files f;
   leave_in_the_past(&f, 52, 4, 2);
@@ -342,12 +344,12 @@ START_TEST(all_parity_of_the_past) {
 }
 END_TEST
 
-// Of a stripe that is in order: what it changes, and trailers of the rest, once there was an update
-// that a chunk could be older than.
+// An update of a consistent stripe reads the chunks that it changes, and trailers of the others if
+// there was an update before, which a chunk could be older than.
 START_TEST(reads_what_it_changes) {
   files f;
   begin(&f, 53);
-  for (int i = 0; i < 2; i++) { // shards 0 and 1, of which the second is older than parity then
+  for (int i = 0; i < 2; i++) { // shards 0 and 1; 1 is then older than parity
     f.data[STRIPE + 250 * i] ^= 1;
     expect(WEFT_OK, put_data(&f, STRIPE + 250 * (uint64_t)i, 1), &f);
     ck_assert_uint_eq(f.report.shard_bytes_read,
@@ -359,7 +361,7 @@ START_TEST(reads_what_it_changes) {
 }
 END_TEST
 
-// A set is for one who writes or for any number who read.
+// A set has either one writer or any number of readers.
 START_TEST(writers_are_alone) {
   files f;
   begin(&f, 71);

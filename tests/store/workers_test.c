@@ -18,7 +18,7 @@ typedef struct meeting {
   atomic_size_t inside;
 } meeting;
 
-// Each thread's first stripe waits for the others', so that none is left without one.
+// Each thread's first stripe waits for those of the others, so that each thread gets one.
 static weft_status meet(void *user, size_t lane, uint64_t stripe) {
   meeting *all = user;
   (void)lane, (void)stripe;
@@ -29,7 +29,7 @@ static weft_status meet(void *user, size_t lane, uint64_t stripe) {
   return WEFT_OK;
 }
 
-// A program that waits for signals must not miss one because a stripe was worked on.
+// Workers block all signals: a program that waits for signals must not miss one.
 START_TEST(workers_take_no_signals) {
   meeting all = {.inside = 0};
   test_signals_init(&all.watch);
@@ -37,13 +37,13 @@ START_TEST(workers_take_no_signals) {
   ck_assert_int_eq(weft_store_run_stripes(&run), WEFT_OK);
   ck_assert_uint_eq(atomic_load(&all.watch.looks), THREADS - 1);
   ck_assert_uint_eq(atomic_load(&all.watch.open), 0);
-  ck_assert(test_signals_open()); // the caller's own mask is as it was
+  ck_assert(test_signals_open()); // the caller's own mask is unchanged
 }
 END_TEST
 
 enum { STRIPES = 60, LAST = 57, STOP_AT = 20 };
 
-// What a run did, each step's next stripe.
+// What a run has done, and the next stripe of each step.
 typedef struct course {
   uint64_t taken, given, watched;
   atomic_size_t taking, giving, worked;
@@ -89,7 +89,7 @@ static bool watch(void *watcher, uint64_t stripes) {
   return stripes != c->stop_at;
 }
 
-// Stripes are taken and given in order until there is no further one, or somebody says stop.
+// Stripes are taken and given in order until there are no more, or the run is stopped.
 START_TEST(stripes_go_in_order) {
   for (uint64_t stop_at = 0; stop_at <= STOP_AT; stop_at += STOP_AT) {
     course c = {.last = LAST, .stop_at = stop_at};
@@ -108,7 +108,7 @@ START_TEST(stripes_go_in_order) {
 }
 END_TEST
 
-// The first stripe fails once all others have got as far as to wait for their turn behind it.
+// The first stripe fails once all others wait for their turn behind it.
 static weft_status fail_first(void *user, size_t lane, uint64_t stripe) {
   course *c = user;
   (void)lane;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the CUDA rows and of decoding on a device:
 //   table_check [rounds] [seed] [row, others (than products), storage or all] [largest k to invert]
-//   table_check rows: their names
-//   table_check device: its name; exit code 1 where there is none
+//   table_check rows: prints their names
+//   table_check device: prints its name; exit status 1 if there is none
 #include "tests/cuda/check.h"
 
 #include <stdarg.h>
@@ -89,7 +89,7 @@ void check_wait(check_device *device) {
   check_status(weft_device_stream_wait(device->device, device->stream), "wait");
 }
 
-// Checks of what all rows share, by name.
+// Checks of the other operations, which all rows share, by name.
 static const char *const others[] = {"xorm", "invert", "eliminate", "decode", "expand"};
 enum { Others = sizeof others / sizeof *others };
 
@@ -110,7 +110,7 @@ static bool is_known(const char *name) {
   return strcmp(name, "others") == 0 || strcmp(name, "storage") == 0;
 }
 
-// Without a device every check says for itself that it did not run, and why.
+// Without a device, prints for every check that it did not run, and why.
 static void skip_all(const char *only) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!only || strcmp(only, rows[i].name) == 0)
@@ -122,7 +122,7 @@ static void skip_all(const char *only) {
     printf("skipped storage: needs a CUDA device\n");
 }
 
-// Whether the checks would run.
+// Returns the program's exit status: 0 if the checks would run.
 static int tell_device(void) {
   weft_device *device = NULL;
   if (weft_device_count() == 0) {
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
       continue;
     }
     check_products(&device, &rows[i], rounds);
-    if (rounds > 1) // a single round is for tools that slow everything down
+    if (rounds > 1) // a single round is for tools that are very slow
       check_faults(&device, &rows[i]);
     if (i < TensorRows)
       check_tensor(&device, &rows[i], &rows[TensorRows], rounds);

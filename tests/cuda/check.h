@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the self-contained device checks share: random inputs, a reference product, device buffers.
-// These run on machines that have a GPU and nothing else, so they use no test framework.
+// They run on machines that have a GPU and nothing else, so they use no test framework.
 #ifndef WEFT_TESTS_CUDA_CHECK_H
 #define WEFT_TESTS_CUDA_CHECK_H
 
@@ -46,7 +46,7 @@ void check_decode(check_device *device, unsigned rounds);
 void check_expand(check_device *device, unsigned rounds);
 // Storage techniques; `first`: a row whose xorm may make kernels.
 void check_storage(check_device *device, const weft_backend *first, unsigned rounds);
-void check_kernels(check_device *device); // what is kept of kernels made at run time; needs NVRTC
+void check_kernels(check_device *device); // kernels made at run time and kept; needs NVRTC
 void check_faults(check_device *device, const weft_backend *row);
 
 #endif

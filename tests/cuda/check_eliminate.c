@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progressive elimination on a device against a plain reference, byte for byte, packets in one call
-// or in several.
+// Progressive elimination on a device against a plain reference, byte for byte, with packets in one
+// call or in several.
 #include "tests/cuda/check.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static uint8_t inverse_of(uint8_t a) {
   return b;
 }
 
-// One packet for one state; rows are [vector | payload], `width` bytes.
+// Adds one packet to one state; rows are [vector | payload], `width` bytes.
 static uint16_t take(uint8_t *rows, uint8_t *known, const uint8_t *packet, size_t k, size_t width) {
   uint8_t *work = host(width);
   memcpy(work, packet, width);
@@ -67,7 +67,7 @@ static void fill_vectors(uint8_t *a, const states *s) {
   }
 }
 
-// Rows of state i as the device has them, against the reference's.
+// Compares the rows of state i on the device with the reference's.
 static void compare(const states *s, size_t i, const uint8_t *c, const uint8_t *x,
                     const uint8_t *rows, const uint8_t *known) {
   const size_t width = s->k + s->len;
@@ -156,6 +156,6 @@ void check_eliminate(check_device *device, const weft_backend *row, unsigned rou
         .count = 1 + below(5), .arrivals = 1 + below(2 * k), .k = k, .len = below(900)};
     check_shape(device, row, s, below(2) * below(8));
   }
-  if (rounds > 1) // a single round is for tools that slow everything down
+  if (rounds > 1) // a single round is for tools that are very slow
     check_shape(device, row, (states){.count = 1, .arrivals = 40, .k = 1024, .len = 64}, 0);
 }

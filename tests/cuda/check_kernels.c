@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that are compiled at run time are kept, and make room for others, but not before they are
-// given back; those that cannot be had leave the work to others at once.
+// Kernels compiled at run time are kept, and make room for others, but not while they are in use;
+// if a kernel cannot be made, a general one does the work immediately.
 #include "tests/cuda/check.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ static weft_status fetch(check_device *device, size_t number, size_t *written, v
   return weft_device_kernel(device->device, &want, kernel);
 }
 
-// Kernels first to first + count - 1, each given back at once.
+// Fetches kernels first to first + count - 1, and returns each at once.
 static void pass_by(check_device *device, size_t first, size_t count) {
   size_t written = 0;
   for (size_t i = first; i < first + count; i++) {
@@ -76,7 +76,7 @@ static void pass_by(check_device *device, size_t first, size_t count) {
   }
 }
 
-// One that was fetched stays; once given back it goes as any other.
+// A fetched kernel stays; once it is returned it can be dropped like any other.
 static void check_holding(check_device *device) {
   size_t written = 0;
   void *kernel, *again;
@@ -86,7 +86,7 @@ static void check_holding(check_device *device) {
   if (written != 1 || kernel != again)
     check_fail("a kernel that was about to be launched made room for another");
   weft_device_kernel_done(device->device, kernel);
-  pass_by(device, 1, Kept + 8); // held once yet
+  pass_by(device, 1, Kept + 8); // still held once
   weft_device_kernel_done(device->device, again);
   pass_by(device, Kept + 9, Kept + 8);
   check_status(fetch(device, 0, &written, &kernel), "the kernel once more");
@@ -95,7 +95,7 @@ static void check_holding(check_device *device) {
   weft_device_kernel_done(device->device, kernel);
 }
 
-// All of them held: another is refused, until one is given back.
+// If all kernels are in use, another is refused until one is returned.
 static void check_all_held(check_device *device) {
   static void *held[Kept];
   size_t written = 0;
@@ -110,7 +110,7 @@ static void check_all_held(check_device *device) {
     weft_device_kernel_done(device->device, held[i]);
 }
 
-// A kernel that cannot be had, or not yet: `passes` answers `answer` the first time.
+// A kernel that cannot be made, or not yet: its trial returns `answer` the first time.
 typedef struct trouble {
   const char *source;
   weft_status answer;
@@ -136,8 +136,8 @@ static weft_status try_trouble(void *user, void *kernel, bool *passes) {
   return t->tried++ ? WEFT_OK : t->answer;
 }
 
-// Asks for it twice: a general kernel is to work the first time, and the second time too unless
-// `later`. The source is written, and compiled, once.
+// Asks for the kernel twice: the caller must use a general kernel the first time, and unless
+// `later` also the second time. The source is written and compiled only once.
 static void check_trouble(check_device *device, const char *what, trouble t, bool later) {
   const weft_kernel_want want = {.key = what,
                                  .key_bytes = strlen(what),
@@ -176,7 +176,7 @@ static void check_troubles(check_device *device) {
   printf("ok storage: made kernels that cannot be had leave the work to others\n");
 }
 
-// There is no memory for the source, once.
+// Finds no memory for the source the first time.
 static weft_status write_later(void *user, const weft_allocator *allocator, char **out) {
   size_t *written = user;
   if (*written == 0) {
@@ -186,8 +186,8 @@ static weft_status write_later(void *user, const weft_allocator *allocator, char
   return write_source(user, allocator, out);
 }
 
-// What the store holds is had as soon as there is memory to ask for it, though compiling it is not
-// worth it yet.
+// A kernel in the store is used as soon as there is memory to ask for it, even if it is not worth
+// compiling yet.
 static void check_asked_again(check_device *device) {
   static const char name[] = "asked again";
   size_t written = 0;

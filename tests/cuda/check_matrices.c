@@ -18,7 +18,7 @@ static void *host(size_t bytes) {
   return memory;
 }
 
-// Makes row a combination of others, or zero.
+// Makes one row a combination of the others, or zero.
 static void make_singular(uint8_t *matrix, size_t k) {
   const size_t row = below(k);
   memset(matrix + row * k, 0, k);
@@ -29,9 +29,9 @@ static void make_singular(uint8_t *matrix, size_t k) {
   }
 }
 
-// Matrices of several kinds: dense, sparse (many zero pivots), permuted diagonals, singular.
+// Makes matrices of several kinds: dense, sparse (many zero pivots), permuted diagonals, singular.
 static bool make_matrix(uint8_t *matrix, size_t k, size_t kind) {
-  if (kind == 1) { // a permutation times a diagonal: every pivot must be searched for
+  if (kind == 1) { // a permutation times a diagonal: every pivot must be searched
     size_t *order = host(k * sizeof *order);
     memset(matrix, 0, k * k);
     for (size_t i = 0; i < k; i++)
@@ -46,12 +46,13 @@ static bool make_matrix(uint8_t *matrix, size_t k, size_t kind) {
   }
   check_fill(matrix, k * k, kind == 2 && k > 32 ? 80 : 0);
   if (kind != 3)
-    return true; // as good as surely: the check itself finds out
+    return true; // almost certainly regular: the check finds out
   make_singular(matrix, k);
   return false;
 }
 
-// inverse * (matrix * v) = v for three random v; 255^-3k would be the chance of a miss.
+// Whether inverse * (matrix * v) = v for four random v; the probability of a miss is at most
+// 256^-4.
 static bool is_inverse(const uint8_t *inverse, const uint8_t *matrix, size_t k) {
   enum { Vectors = 4 };
   uint8_t *v = host(k * Vectors), *w = host(k * Vectors), *u = host(k * Vectors);
@@ -63,7 +64,7 @@ static bool is_inverse(const uint8_t *inverse, const uint8_t *matrix, size_t k) 
   return same;
 }
 
-// A matrix is singular if a reference elimination says so.
+// Whether a reference elimination finds the matrix regular.
 static bool has_inverse(const uint8_t *matrix, size_t k) {
   uint8_t *a = host(k * k);
   memcpy(a, matrix, k * k);
@@ -93,7 +94,7 @@ static bool has_inverse(const uint8_t *matrix, size_t k) {
   return regular;
 }
 
-// How a batch is inverted: by the row, or as the paper does.
+// How a batch is inverted: by the row, or with the paper's augmented matrix.
 typedef struct Method {
   const weft_backend *row; // NULL: augmented
   unsigned per_sm;
@@ -238,7 +239,7 @@ void check_xorm(check_device *device, const weft_backend *row, unsigned rounds) 
   }
 }
 
-// ChaCha20 as RFC 8439 writes it, one block.
+// ChaCha20 as in RFC 8439, one block.
 static void chacha20_block(uint32_t out[16], const uint32_t key[8], const uint32_t nonce[3],
                            uint32_t counter) {
   uint32_t in[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};

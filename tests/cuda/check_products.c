@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a CUDA row against the reference: odd shapes, addresses and strides, rows by pointer,
-// prepared operands, accumulation, batches; outputs poisoned, and every byte around them compared.
+// prepared operands, accumulation, batches; outputs are poisoned, and every byte around them
+// compared.
 #include "tests/cuda/check.h"
 
 #include <stdio.h>
@@ -78,7 +79,7 @@ static void case_new(check_device *device, const weft_backend *row, Case *c) {
   g->x.mem = g->y.mem = WEFT_MEM_DEVICE;
   g->x.base = c->device_x + c->x_offset;
   g->y.base = c->device_y + c->y_offset;
-  if (g->m == 1 && !tight) // nothing lies a stride away
+  if (g->m == 1 && !tight) // the stride is not used
     g->y.stride = PICK(0, 1, (size_t)1 << 40);
   if (by_pointer) {
     c->x_ptr = host(g->k * sizeof *c->x_ptr);
@@ -136,7 +137,7 @@ void check_products(check_device *device, const weft_backend *row, unsigned roun
   }
 }
 
-// Every runtime call of a product and its preparation fails once; each time the answer is a status,
+// Every runtime call of a product and its preparation fails once; each time a status is returned,
 // and the same call afterwards gives the right bytes.
 void check_faults(check_device *device, const weft_backend *row) {
   const int errors[] = {2 /* memory */, 999 /* unknown */};
@@ -157,7 +158,7 @@ void check_faults(check_device *device, const weft_backend *row) {
           status != WEFT_E_DEVICE)
         check_fail("%s: call %zu with error %d gave status %d", row->name, skip, errors[e],
                    (int)status);
-      // Memory errors may be survived by giving back kept blocks; others may not be hidden.
+      // A memory error may be survived by freeing kept blocks; others must be reported.
       if (calls > skip && errors[e] != 2 && status == WEFT_OK)
         check_fail("%s: call %zu with error %d was hidden", row->name, skip, errors[e]);
       check_wait(device);

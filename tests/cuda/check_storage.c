@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage products on a device against references: every published technique, the tensor kernel on
-// rows as they lie, and kernels made for one matrix where NVRTC is there.
+// unprepared rows, and kernels made for one matrix if NVRTC is present.
 #include "tests/cuda/check.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ static void *host(size_t bytes) {
   return memory;
 }
 
-// k inputs and m outputs of `len` bytes, dense in host memory, with room around the outputs that
-// must keep its poison; on the device the same, by pointers.
+// k inputs and m outputs of `len` bytes, dense in host memory. On the device the same, given by
+// pointers, with margins around the outputs that must keep their poison.
 typedef struct shards {
   size_t k, m, len, step; // step: between shards on the device
   uint8_t *x, *y, *poison;
@@ -56,12 +56,12 @@ static void shards_new(check_device *device, shards *s, size_t k, size_t m, size
     else
       s->out[i - k] = at;
   }
-  // What accumulation starts from is the poison.
+  // Accumulation starts from the poison.
   for (size_t i = 0; i < m; i++)
     memcpy(s->y + i * len, s->poison + (k + i) * s->step + Margin + off, len);
 }
 
-// y: what the outputs must be now.
+// Compares the outputs with y.
 static void shards_compare(check_device *device, shards *s, const char *what, size_t off) {
   const size_t bytes = (s->k + s->m) * s->step;
   uint8_t *got = host(bytes);
@@ -98,7 +98,7 @@ static void check_bytes(check_device *device, const char *what, gemm_call call, 
   shards_new(device, &s, k, m, lens[below(sizeof lens / sizeof *lens)], off);
   uint8_t *a = host(m * k);
   check_fill(a, m * k, 10);
-  if (below(4) == 0) // rows of bits with very many or few ones
+  if (below(4) == 0) // bit rows with very many or few ones
     memset(a, a[0], m * k);
   const bool accumulate = below(2);
   if (!accumulate)
@@ -125,7 +125,8 @@ static weft_status made(const weft_exec *exec, const weft_gemm *gemm) {
   return weft_storage_program_gemm(exec, gemm, 1);
 }
 
-// A made kernel by the steps in `slots` slots, and by their matrix where it takes none of them.
+// Checks a made kernel with the steps in `slots` slots, or with their matrix if it does not take
+// the steps.
 static void check_made_by(check_device *device, const test_steps *steps, size_t slots) {
   const size_t k = steps->k, m = steps->m;
   weft_factors *factors;
@@ -163,8 +164,8 @@ static void check_factors(check_device *device) {
   check_made_by(device, &steps, steps.slots);
 }
 
-// The same matrix by factors of few slots and of many, for which blocks have other numbers of
-// threads: neither is launched as the other one.
+// Checks the same matrix by factors with few slots and with many, for which blocks have different
+// numbers of threads: neither may be launched like the other.
 static void check_factors_of_one_matrix(check_device *device) {
   static test_steps steps;
   test_rng rng = test_rng_new(check_random(), 0);
@@ -185,7 +186,7 @@ static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
               x[c / p->w * p->len + g * group + c % p->w * p->packet_bytes + b];
 }
 
-// Packets by random factors, of matrices so large that a row may choose factors for them.
+// Checks packets by random factors, for matrices so large that a row may choose factors.
 static void check_packet_factors(check_device *device, const weft_backend *row) {
   static test_steps steps;
   test_rng rng = test_rng_new(check_random(), 0);
@@ -220,7 +221,7 @@ static void check_packet_factors(check_device *device, const weft_backend *row) 
   shards_free(device, &s);
 }
 
-// Whether the row took the shape.
+// Checks packets of a random shape; returns whether the row accepted it.
 static bool check_packets(check_device *device, const weft_backend *row, const char *what,
                           size_t packet, size_t k_most, size_t m_most) {
   const size_t w = 2 + below(7), k = 1 + below(k_most), m = 1 + below(m_most);
@@ -255,8 +256,8 @@ static bool check_packets(check_device *device, const weft_backend *row, const c
   return taken;
 }
 
-// Several stripes by one launch: bytes if `packet` is a multiple of 1024, which bytes do not ask
-// for.
+// Checks several stripes in one launch: stripes of bytes if `packet` is a multiple of 1024,
+// otherwise of packets.
 static void check_stripes(check_device *device, size_t packet) {
   enum { Stripes = 5 };
   const bool bytes = packet % 1024 == 0;
@@ -302,13 +303,13 @@ static void check_stripes(check_device *device, size_t packet) {
   free(matrix);
 }
 
-// What a made kernel is tried with: rows side by side.
+// What a made kernel is compared with in its trial; rows are side by side.
 typedef struct candidate {
   check_device *device;
   const weft_backend *general;
   const weft_program_shape *shape;
-  const uint8_t *a, *bits; // either
-  bool wrong;              // one coefficient or bit is another
+  const uint8_t *a, *bits; // one of the two
+  bool wrong;              // one coefficient or bit is wrong
 } candidate;
 
 static weft_status run_candidate(void *user, const weft_trial_rows *on) {
@@ -347,7 +348,7 @@ static weft_status run_candidate(void *user, const weft_trial_rows *on) {
   return status;
 }
 
-// The trial of made kernels lets the right product pass and no other.
+// The trial of made kernels accepts the right product and no other.
 static void check_trial(check_device *device, const weft_backend *general, bool bytes) {
   const size_t w = bytes ? 8 : 2 + below(7), k = 1 + below(20), m = 1 + below(10);
   const size_t packets[] = {8, 48, 512, 4096};
@@ -414,7 +415,7 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
   weft_device_compile_after(device->device, 0);
   const size_t packets[] = {8, 16, 64, 512, 1008, 2048, 4096, 12};
   for (unsigned i = 0; i < rounds / 2 + 1; i++) {
-    const size_t k_most = i % 3 ? 12 : 50; // few and many shards are taken in another way
+    const size_t k_most = i % 3 ? 12 : 50; // few and many shards are handled differently
     check_bytes(device, "made kernel", made, k_most, 16, false);
     check_factors(device);
     check_factors_of_one_matrix(device);

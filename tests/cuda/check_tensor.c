@@ -106,7 +106,7 @@ void check_tensor(check_device *device, const weft_backend *row, const weft_back
       {1, 40, 257, 1u << 20}, {7, 161, 300, 260},  {1, 20000, 16, 129},  {200, 64, 33, 640},
       {2, 300, 1023, 700},    {1, 96, 2049, 1000},
   };
-  enum { Small = 3 }; // the first of them, all that a single round takes
+  enum { Small = 3 }; // the first few, which a single round checks
   const size_t count = rounds > 1 ? sizeof shapes / sizeof *shapes : Small;
   for (size_t i = 0; i < count; i++)
     check_shape(device, row, reference, shapes[i]);

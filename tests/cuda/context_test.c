@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's own use of its GPUs beside weft: the context that a thread has current stays, devices
-// that it did not name are not opened, memory is taken as asked.
+// A program that uses its GPUs itself while it uses weft: the context current to a thread stays
+// current, devices that the program did not name are not opened, and memory is allocated in the
+// size requested.
 #define _GNU_SOURCE // dlopen in older C libraries' headers
 #include <dlfcn.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void find(void *library, const char *name, void *slot) {
   memcpy(slot, &at, sizeof at);
 }
 
-// Opens the driver; false, and says so, where there are fewer than `devices`.
+// Opens the driver. Returns false, after printing why, if there are fewer than `devices` devices.
 static bool start(const char *test, size_t devices) {
   if (gpu_skip(test))
     return false;
@@ -46,7 +47,7 @@ static bool start(const char *test, size_t devices) {
   find(library, "cuCtxDestroy_v2", &driver.context_free);
   find(library, "cuDevicePrimaryCtxGetState", &driver.primary_state);
   find(library, "cuMemGetInfo_v2", &driver.memory);
-  ck_assert_int_eq(driver.make_current(NULL), 0); // as in a thread that has not met CUDA yet
+  ck_assert_int_eq(driver.make_current(NULL), 0); // as in a thread that has not used CUDA yet
   return true;
 }
 
@@ -69,7 +70,7 @@ static bool is_active(int index) {
   return active != 0;
 }
 
-// A context of the program's own, which becomes current.
+// Creates a context of the program's own, and makes it current.
 static void *context_on(int index) {
   void *context = NULL;
   ck_assert_int_eq(driver.context_new(&context, 0, device_at(index)), 0);
@@ -83,13 +84,13 @@ static weft_ctx *open_on(size_t index) {
   return ctx;
 }
 
-// Codes and decodes on the device, to and from memory of all kinds; `stays` is current throughout.
+// Codes and decodes on the device, with all kinds of memory; checks that `stays` is always current.
 static void work(weft_ctx *ctx, const void *stays) {
   enum { N = 24, K = 4096 };
   fixture_start(700);
   fixture_source source = fixture_source_new(ctx, N, K, N * K, NULL);
   uint8_t vectors[N * N];
-  for (size_t i = 0; i < N * N; i++) // a triangle, which has an inverse
+  for (size_t i = 0; i < N * N; i++) // triangular, so it has an inverse
     vectors[i] = i % N <= i / N ? (uint8_t)(1 + fixture_below(255)) : 0;
   for (int mem = 0; mem < 3; mem++) {
     weft_queue *queue;
@@ -125,7 +126,8 @@ static void work(weft_ctx *ctx, const void *stays) {
   EXPECT(current() == stays);
 }
 
-// The first test: a later one would find device 0 open where tests share a process (CK_FORK=no).
+// Must be the first test: a later one would find device 0 open if tests share a process
+// (CK_FORK=no).
 START_TEST(work_on_one_device_opens_no_other) {
   if (!start("work_on_one_device_opens_no_other", 2))
     return;
@@ -139,13 +141,13 @@ START_TEST(work_on_one_device_opens_no_other) {
 }
 END_TEST
 
-// weft on a device, a context of the program's own on device 0 before.
+// weft works on a device while a context that the program has created on device 0 is current.
 static void beside_own_context(size_t index) {
   void *const own = context_on(0);
   weft_ctx *ctx = open_on(index);
   ck_assert_ptr_eq(current(), own);
   work(ctx, own);
-  ck_assert_int_eq(driver.make_current(NULL), 0); // another thread that has none
+  ck_assert_int_eq(driver.make_current(NULL), 0); // as in a thread without a context
   work(ctx, NULL);
   ck_assert_int_eq(driver.make_current(own), 0);
   weft_ctx_free(ctx);
@@ -165,7 +167,8 @@ START_TEST(a_context_of_another_device_stays) {
 }
 END_TEST
 
-// Made after weft has opened the device, so that weft's work is not in it.
+// A context created after weft has opened the device, which weft therefore does not use, stays
+// current.
 START_TEST(a_later_context_of_the_device_stays) {
   if (!start("a_later_context_of_the_device_stays", 1))
     return;
@@ -178,14 +181,15 @@ START_TEST(a_later_context_of_the_device_stays) {
 }
 END_TEST
 
-// What the device has left; its primary context is current.
+// Returns the free memory of the device whose primary context is current.
 static size_t left_bytes(void) {
   size_t left = 0, total = 0;
   ck_assert_int_eq(driver.memory(&left, &total), 0);
   return left;
 }
 
-// Whether about `wanted` bytes are gone since `before` bytes were left. Others may use the device.
+// Checks that about `wanted` bytes were taken since `before` bytes were free. Other programs may
+// use the device.
 static void taken(size_t before, size_t wanted) {
   const size_t left = left_bytes(), slack = (size_t)64 << 20;
   const size_t gone = before > left ? before - left : 0;
@@ -193,14 +197,14 @@ static void taken(size_t before, size_t wanted) {
     ck_abort_msg("%zu MiB are gone, not %zu", gone >> 20, wanted >> 20);
 }
 
-// A byte more than a size class holds, and a kept block gives way where it is too small.
+// Large memory is not rounded up to a size class, and a kept block is freed if it is too small.
 START_TEST(large_memory_is_taken_as_asked) {
   const size_t gib = (size_t)1 << 30;
   if (!start("large_memory_is_taken_as_asked", 1))
     return;
   weft_ctx *ctx = open_on(0);
   ck_assert_ptr_nonnull(current());
-  work(ctx, current()); // what is loaded at first use is there
+  work(ctx, current()); // loads what is loaded at first use
   const size_t before = left_bytes();
   if (before < 6 * gib) {
     printf("SKIPPED large_memory_is_taken_as_asked: it needs 6 GiB, %zu MiB are left\n",
@@ -218,7 +222,8 @@ START_TEST(large_memory_is_taken_as_asked) {
   EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + gib / 2, &again));
   taken(before, 4 * gib + gib / 2);
   weft_free(ctx, WEFT_MEM_DEVICE, again);
-  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + 1, &memory)); // the larger one does
+  // The larger kept block suffices.
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + 1, &memory));
   ck_assert_ptr_eq(again, memory);
   weft_free(ctx, WEFT_MEM_DEVICE, memory);
   weft_ctx_free(ctx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of the CUDA runtime, injected: each is a status, nothing leaks, and what was made before
-// or afterwards is right. The first three tests need no GPU.
+// Injected failures of the CUDA runtime: each gives a status, nothing leaks, and results before and
+// after it are right. The first three tests need no GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void absent_with(int error) {
   ck_assert_ptr_null(ctx);
   ck_assert_int_eq(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = gpu_row_name(0)}),
                    WEFT_E_BACKEND_ABSENT);
-  ck_assert_int_eq(weft_ctx_new(&ctx, NULL), WEFT_OK); // the CPU is there as ever
+  ck_assert_int_eq(weft_ctx_new(&ctx, NULL), WEFT_OK); // the CPU still works
   weft_ctx_free(ctx);
   weft_cuda_inject(0, 0, 0);
 }
@@ -92,7 +92,7 @@ static weft_status encode(weft_ctx *ctx, weft_queue *queue, weft_encoder *encode
 
 static weft_status decode(weft_ctx *ctx, scene *s) {
   weft_decode_job jobs[JOBS];
-  memset(s->decoded, 0xEE, sizeof s->decoded); // what a call before made there is right
+  memset(s->decoded, 0xEE, sizeof s->decoded); // results of earlier calls must not pass
   for (size_t i = 0; i < JOBS; i++)
     jobs[i] = (weft_decode_job){.blocks = N,
                                 .block_bytes = K,
@@ -111,8 +111,7 @@ static weft_status decode(weft_ctx *ctx, scene *s) {
   return status;
 }
 
-// Packets of JOBS segments to decoders on the device; recoded, read, and a byte that is there is
-// right.
+// Adds packets of JOBS segments to decoders on the device, recodes and reads; checks what is there.
 static weft_status relay_with(weft_decoder *const *decoders, scene *s) {
   weft_arrival arrivals[JOBS * N];
   for (size_t i = 0; i < JOBS * N; i++)
@@ -162,7 +161,8 @@ static weft_status relay(weft_ctx *ctx, scene *s) {
   return status;
 }
 
-// Everything from opening the device to closing it; the status of the first step that failed.
+// Does everything from opening the device to closing it; returns the status of the first failed
+// step.
 static weft_status all_of_it(const weft_allocator *allocator, scene *s) {
   weft_ctx *ctx;
   WEFT_TRY(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .allocator = allocator}));
@@ -183,7 +183,7 @@ static weft_status all_of_it(const weft_allocator *allocator, scene *s) {
   if (status == WEFT_OK)
     status = relay(ctx, s);
   if (queue)
-    (void)weft_queue_wait(queue); // it may still work with what is freed now
+    (void)weft_queue_wait(queue); // it may still use what is freed below
   weft_encoder_free(encoder);
   weft_segment_free(segment);
   weft_queue_free(queue);
@@ -197,7 +197,7 @@ static scene *scene_new(uint64_t salt) {
   fixture_fill(s->data, sizeof s->data);
   for (size_t i = 0; i < JOBS; i++) {
     memset(s->c[i], 0, sizeof s->c[i]);
-    for (size_t r = 0; r < N; r++) // triangular, so that it has an inverse
+    for (size_t r = 0; r < N; r++) // triangular, so it has an inverse
       for (size_t c = 0; c <= r; c++)
         s->c[i][r * N + c] = (uint8_t)(1 + fixture_below(255));
     gpu_reference(s->coded[i], s->c[i], s->data, N, N, K);
@@ -238,8 +238,8 @@ START_TEST(every_runtime_call_fails_once) {
 }
 END_TEST
 
-// Encodes to pinned memory and decodes from there to there, so much of it that streams beside the
-// call's own are at it. The memory goes as soon as the calls have returned.
+// Encodes to pinned memory and decodes it to pinned memory, enough for further streams besides the
+// call's own to be used. The memory is freed as soon as the calls have returned.
 static weft_status in_pieces(weft_ctx *ctx, weft_encoder *encoder, const uint8_t *vectors,
                              const uint8_t *data) {
   enum { JOBS_LONG = 10, BLOCKS = 16, BYTES = 16384, SEGMENT = BLOCKS * BYTES };
@@ -285,7 +285,7 @@ START_TEST(every_call_of_long_transfers_fails_once) {
   fixture_start(530);
   weft_ctx *ctx = fixture_ctx("cuda", 1);
   fixture_source source = fixture_source_new(ctx, 16, 16384, 16 * 16384, NULL);
-  uint8_t vectors[160 * 16]; // the same triangle for every segment
+  uint8_t vectors[160 * 16]; // the same triangular matrix for every segment
   for (size_t i = 0; i < sizeof vectors; i++)
     vectors[i] = i % 16 <= i / 16 % 16 ? (uint8_t)(1 + i % 251) : 0;
   for (size_t skip = 0;; skip++) {
@@ -296,7 +296,7 @@ START_TEST(every_call_of_long_transfers_fails_once) {
     EXPECT(status == WEFT_OK || is_failure(status));
     if (!reached) {
       EXPECT_OK(status);
-      EXPECT(skip > 30); // or the loop has not seen what it should
+      EXPECT(skip > 30); // or the loop has not covered enough
       break;
     }
   }
@@ -305,7 +305,7 @@ START_TEST(every_call_of_long_transfers_fails_once) {
 }
 END_TEST
 
-// Each of its allocations fails once, in turn.
+// Each allocation of the operation fails once.
 static void starve(uint64_t salt, weft_status (*operation)(const weft_allocator *, scene *)) {
   scene *s = scene_new(salt);
   for (long n = 1;; n++) {
@@ -328,8 +328,8 @@ START_TEST(host_memory_fails) {
 }
 END_TEST
 
-// Packets of two segments into ordinary memory: those of the first are under way when memory for
-// the second lacks. Made once more they are right, and stay so when the queue is found idle.
+// Codes packets of two segments to host memory; those of the first are in progress when memory for
+// the second is lacking. Coded again they are right, and stay so once the queue is idle.
 static weft_status again_elsewhere(weft_ctx *ctx, weft_encoder *const *encoders, scene *s) {
   weft_queue *queue = NULL;
   WEFT_TRY(weft_queue_new(ctx, &queue));
@@ -343,7 +343,7 @@ static weft_status again_elsewhere(weft_ctx *ctx, weft_encoder *const *encoders,
   }
   EXPECT_OK(weft_queue_wait(queue));
   EXPECT(status == WEFT_OK || memcmp(kept, out[0], M * K) == 0);
-  EXPECT(memcmp(out[0], out[1], M * K) == 0); // the same segment under two names
+  EXPECT(memcmp(out[0], out[1], M * K) == 0); // the same segment with two ids
   weft_queue_free(queue);
   free(kept);
   free(out[1]);
@@ -379,9 +379,9 @@ START_TEST(a_call_that_failed_leaves_nothing_to_write) {
 }
 END_TEST
 
-// Packets into ordinary memory are under way when memory lacks, at the `nth` allocation, for
-// `count` segments behind them, and the device fails at call `skip`: the packets are there, or the
-// queue says that they are not. *told counts the latter; returns whether the allocation was made.
+// Packets to host memory are in progress when the `nth` allocation for `count` later segments fails
+// and the device fails at call `skip`: either the packets arrive, or the queue reports that they
+// did not. *told counts the latter; returns whether the allocation was reached.
 static bool lack_behind(scene *s, size_t count, long nth, size_t skip, size_t *told) {
   test_allocator memory;
   test_allocator_init(&memory, 0);
@@ -412,7 +412,7 @@ static bool lack_behind(scene *s, size_t count, long nth, size_t skip, size_t *t
     ck_abort_msg("%zu segments, allocation %ld and call %zu: %s, and packets lost unheard", count,
                  nth, skip, weft_status_name(status));
   *told += status == WEFT_E_NOMEM && waited != WEFT_OK;
-  EXPECT_OK(weft_queue_wait(queue)); // what is owed is told once
+  EXPECT_OK(weft_queue_wait(queue)); // an error is reported once
   weft_segment_free(behind[0]);
   weft_segment_free(behind[1]);
   weft_encoder_free(encoder);
@@ -432,7 +432,7 @@ START_TEST(a_call_that_failed_keeps_what_is_owed) {
     for (size_t skip = 0; skip < 12; skip++)
       for (long nth = 1; lack_behind(s, count, nth, skip, &told);)
         nth++;
-    EXPECT(told > 0); // or the loop has not seen what it should
+    EXPECT(told > 0); // or the loop has not covered enough
   }
   free(s);
 }
@@ -456,7 +456,7 @@ START_TEST(more_memory_than_there_is) {
 }
 END_TEST
 
-// A test that failed may have left its fault behind.
+// A failed test may have left its fault injected.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
 int main(void) {

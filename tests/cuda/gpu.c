@@ -112,8 +112,8 @@ static const char *best_host_row(void) {
 }
 
 void gpu_reference(uint8_t *y, const uint8_t *c, const uint8_t *x, size_t m, size_t n, size_t k) {
-  // Beyond this the specification takes too long: the best host row, which its own tests compare
-  // with it.
+  // Above this size the scalar row would take too long: the best host row is used, which its own
+  // tests compare with it.
   const size_t slow = (size_t)4 << 20;
   const weft_ctx_options options = {.backend = m * n * k <= slow ? "scalar" : best_host_row()};
   weft_ctx *ctx;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of the binary tensor product fit the shared memory of every device that a row is for.
+// Panels of the binary tensor product fit into the shared memory of every device that a row
+// supports.
 #include "kernels/cuda/tensor_layout.h"
 #include "tests/support/test_main.h"
 
-// KiB of shared memory that a block may have.
+// KiB of shared memory available to a block.
 enum { SM_86 = 99, SM_80 = 163, SM_90 = 227 }; // sm_89 has as much as sm_86, sm_87 as sm_80
 
 static uint32_t steps_on(uint32_t kib) {
@@ -20,11 +21,11 @@ START_TEST(panels_fit_the_device) {
                       kib[i] << 10);
   }
   ck_assert_uint_eq(steps_on(SM_86), 6);
-  ck_assert_uint_eq(steps_on(1), 1); // which the device refuses, without a division by 0
+  ck_assert_uint_eq(steps_on(1), 1); // the device refuses it; no division by 0
 }
 END_TEST
 
-// What has been measured there stays as it is.
+// Where they fit, panels have their full size, with which performance was measured.
 START_TEST(panels_are_whole_where_they_fit) {
   const uint32_t step = WEFT_KARATSUBA_CHUNK_BYTES(1) + 4 * WEFT_KARATSUBA_TILE_BYTES(1);
   ck_assert_uint_eq(steps_on(SM_80), WEFT_TENSOR_STEPS_MAX);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A random call of the encoder: every mode with every memory, one segment or many, with a queue and
-// without; against the specification.
+// A random call of the encoder: every mode with every memory, one segment or many, with and without
+// a queue; against the specification.
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +51,8 @@ void lib_coding_start(lib_coding *c, weft_ctx *ctx, weft_queue *queue, size_t n,
   }
 }
 
-// What each payload is made of: as the packets say, or the coefficients handed out; they must
-// agree.
+// Returns the coefficients of each payload, from the packets or from the coefficients output; they
+// must agree.
 static uint8_t *coefficients_of(const lib_coding *c) {
   const size_t m = c->batch.count, n = c->id.blocks;
   uint8_t *all = fixture_malloc(m * n);
@@ -65,7 +65,7 @@ static uint8_t *coefficients_of(const lib_coding *c) {
              (packet.coefficients != NULL) == (c->batch.coefficients_mem != WEFT_MEM_DEVICE));
       packet.coefficients = row;
     }
-    packet.payload = all; // only has to be there
+    packet.payload = all; // only has to be set
     EXPECT_OK(weft_packet_coefficients(&packet, all + i * n));
     EXPECT(!row || memcmp(all + i * n, row, n) == 0);
     bool any = false;

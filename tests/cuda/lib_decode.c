@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch decoding on a device: every row, any memory, singular matrices among the others.
+// Batch decoding on a device: every row, any memory, some singular matrices.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct decoding {
   bool singular;
 } decoding;
 
-// At once, or in a queue.
+// Decodes at once, or with a queue.
 static void decode(weft_ctx *ctx, weft_decode_job *jobs, size_t count) {
   weft_queue *queue = NULL;
   if (fixture_below(2))
@@ -32,7 +32,7 @@ typedef struct batch {
   gpu_buffer matrices; // if together
 } batch;
 
-// A shape often like the last one's, random data, and a matrix that may be singular.
+// Draws a shape that often equals the last one's, random data, and a matrix that may be singular.
 static void draw(const batch *b, const decoding *last, size_t same_n, decoding *d) {
   const bool like_last = last && fixture_below(8) > 0;
   d->n = b->together ? same_n : like_last ? last->n : 1 + fixture_below(b->most_n);
@@ -72,7 +72,7 @@ static weft_decode_job make_job(const batch *b, size_t i, decoding *d) {
 
 static void expect_decoded(const decoding *d, weft_status status) {
   EXPECT(!d->singular || status == WEFT_E_SINGULAR);
-  uint8_t *got = gpu_read(&d->out); // the margins too
+  uint8_t *got = gpu_read(&d->out); // checks the margins too
   if (status == WEFT_OK)
     EXPECT(memcmp(got, d->data, d->n * d->k) == 0);
   else // a random matrix is singular once in 250
@@ -127,8 +127,8 @@ START_TEST(decode_many_segments) {
 }
 END_TEST
 
-// Enough segments in the host's memory that they go over the bus in pieces: next to each other,
-// with gaps, and in rows at addresses of their own.
+// Decodes enough segments in host memory that they are transferred in pieces: next to each other,
+// with gaps, and with rows at separate addresses.
 static void decode_pieces(weft_ctx *ctx, weft_mem mem, bool dense, bool by_rows) {
   const size_t n = 40, k = 4000 + fixture_below(200), count = 40, bytes = n * k;
   const size_t stride = dense ? k : k + 1 + fixture_below(40), room = n * stride;
@@ -163,7 +163,7 @@ static void decode_pieces(weft_ctx *ctx, weft_mem mem, bool dense, bool by_rows)
   uint8_t *got = gpu_read(&out);
   EXPECT_STATUS(jobs[1].status, WEFT_E_SINGULAR);
   for (size_t i = 0; i < count; i++) {
-    if (jobs[i].status == WEFT_E_SINGULAR) // a random matrix is once in 250
+    if (jobs[i].status == WEFT_E_SINGULAR) // one random matrix in 250
       continue;
     EXPECT_OK(jobs[i].status);
     for (size_t r = 0; r < n; r++) {

@@ -17,8 +17,8 @@ START_TEST(encode_modes_and_memories) {
 }
 END_TEST
 
-// More coded bytes than two pieces of the pipeline into pinned memory, so that the third takes the
-// first one's room, dense and strided.
+// Coded packets of more bytes than two pieces of the pipeline go to pinned memory, dense and
+// strided, so that the third piece reuses the room of the first.
 START_TEST(pinned_pieces) {
   if (gpu_skip("pinned_pieces"))
     return;
@@ -51,8 +51,8 @@ START_TEST(pinned_pieces) {
 }
 END_TEST
 
-// Packets of two segments, the second's right behind the first's: as far apart, further, less far,
-// and shorter.
+// Packets of two segments, the second's right after the first's: with the same stride, a larger
+// one, a smaller one, and shorter packets.
 START_TEST(pieces_behind_each_other) {
   enum { BLOCKS = 16, BYTES = 4096, PACKETS = 50 };
   const size_t ways[][4] = {{BYTES, BYTES, BYTES, BYTES}, // bytes and stride of either
@@ -101,7 +101,8 @@ START_TEST(pieces_behind_each_other) {
 }
 END_TEST
 
-// Fresh coefficients and those of seeds, in either order: the device makes together what is alike.
+// One encoder draws fresh coefficients and the other uses seeds, in either order: the device
+// combines only what is alike.
 START_TEST(unlike_encoders_together) {
   enum { BLOCKS = 24, BYTES = 512, PACKETS = 10 };
   if (gpu_skip("unlike_encoders_together"))
@@ -147,7 +148,7 @@ START_TEST(unlike_encoders_together) {
 }
 END_TEST
 
-// What follows from a key is the same on every machine, and wherever it is to lie.
+// Coefficients derived from a key are the same on every machine and in every memory.
 START_TEST(keys_give_the_same_everywhere) {
   enum { BLOCKS = 24, BYTES = 512, PACKETS = 10 };
   if (gpu_skip("keys_give_the_same_everywhere"))
@@ -217,7 +218,7 @@ START_TEST(combine_memories) {
 }
 END_TEST
 
-// Rows of coefficients in pinned memory, further apart than the runtime copies several at once.
+// Rows of coefficients in pinned memory are further apart than the runtime can copy in one call.
 START_TEST(coefficients_far_apart) {
   if (gpu_skip_row("coefficients_far_apart", _i))
     return;
@@ -254,8 +255,8 @@ START_TEST(coefficients_far_apart) {
 }
 END_TEST
 
-// Segments made in one call, for one batch or more, coded by one call, each in one batch or two,
-// into rows that lie next to each other or do not: the same bytes as from the specification.
+// Segments made in one call, for one batch or more, are coded by one call, each in one batch or
+// two, to rows that are adjacent or not: the bytes are those of the specification.
 static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
   const size_t n = 1 + fixture_below(140), k = 1 + fixture_below(5000);
   const size_t count = 1 + fixture_below(40), m = 1 + fixture_below(150), bytes = n * k;
@@ -270,7 +271,7 @@ static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
   weft_segment **segments = fixture_malloc(count * sizeof *segments);
   weft_encoder **encoders = fixture_malloc(2 * count * sizeof *encoders);
   weft_batch *batches = fixture_malloc(2 * count * sizeof *batches);
-  weft_packet *packets = fixture_malloc(m * sizeof *packets); // what all are, but for the segment
+  weft_packet *packets = fixture_malloc(m * sizeof *packets); // the same for all but the segment
   const weft_encoder_options how = {.seeded = true, .systematic = fixture_below(2)};
   const bool described = how.systematic || fixture_below(2);
   const bool once = fixture_below(2), backwards = fixture_below(3) == 0;

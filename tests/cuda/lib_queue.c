@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues on a device: nothing waits, streams of the caller's own.
+// Queues on a device: calls do not wait, and the caller's own streams work.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "weft/cuda.h"
 
 // Behind a product that takes long, calls with pinned and device memory return at once: the queue
-// is still busy then. Ordinary memory waits for nothing either.
+// is still busy then. Calls with host memory do not wait either.
 START_TEST(nothing_waits_with_a_queue) {
   if (lib_reduced() || gpu_skip("nothing_waits_with_a_queue"))
     return;
@@ -29,7 +29,8 @@ START_TEST(nothing_waits_with_a_queue) {
     gpu_buffer data = gpu_input(ctx, (weft_mem)mem, source.data, n * k);
     const weft_batch second = {
         .count = few, .payload = out.at, .payload_stride = k, .mem = (weft_mem)mem};
-    for (int warm = 0; warm < 2; warm++) { // memory for staging is allocated once, which does wait
+    // The first call allocates memory for staging, which does wait.
+    for (int warm = 0; warm < 2; warm++) {
       weft_segment *other;
       EXPECT_OK(weft_encoder_batch(source.encoder, &first, queue));
       EXPECT_OK(weft_encoder_batch(source.encoder, &second, queue));
@@ -65,18 +66,18 @@ START_TEST(foreign_stream) {
   lib_coding c;
   lib_coding_start(&c, ctx, queue, 20, 300, 50);
   EXPECT_OK(weft_encoder_batch(c.encoder, &c.batch, queue));
-  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // the caller's own way to wait
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // the caller waits in its own way
   EXPECT_OK(weft_queue_poll(queue));
   lib_coding_finish(&c);
   weft_queue_free(queue);
-  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // it is still there
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // it still exists
   weft_device_stream_free(ctx->device, stream);
   weft_ctx_free(ctx);
 }
 END_TEST
 
-// What a poll finds done lies in ordinary memory, of which nothing is written before; of two calls
-// that wrote to one place it is the later one's.
+// Once a poll reports success, results are in host memory, where nothing is written before that; of
+// two calls that write to the same place the later one's results remain.
 START_TEST(a_poll_that_says_so_has_delivered) {
   if (gpu_skip("a_poll_that_says_so_has_delivered"))
     return;
@@ -114,7 +115,7 @@ START_TEST(a_poll_that_says_so_has_delivered) {
 }
 END_TEST
 
-// What a queue makes is decoded by the next call on it, in pieces on streams beside it.
+// Results on a queue are decoded by the next call on it, in pieces on other streams.
 START_TEST(pieces_wait_for_what_is_on_the_queue) {
   enum { JOBS = 12, BLOCKS = 16, BYTES = 16384, ALL = JOBS * BLOCKS };
   if (gpu_skip("pieces_wait_for_what_is_on_the_queue"))
@@ -163,8 +164,8 @@ START_TEST(pieces_wait_for_what_is_on_the_queue) {
 }
 END_TEST
 
-// Memory that calls left on a queue is in use until the device is done with it, whatever a look at
-// the queue says.
+// Memory that calls left on a queue stays in use until the device is done with it, even if a poll
+// of the queue fails.
 START_TEST(a_failing_poll_takes_nothing_back_too_early) {
   enum { UNKNOWN = 999 }; // of cudaError_t
   if (gpu_skip("a_failing_poll_takes_nothing_back_too_early"))
@@ -184,7 +185,7 @@ START_TEST(a_failing_poll_takes_nothing_back_too_early) {
     EXPECT_STATUS(weft_queue_poll(queue), WEFT_E_DEVICE);
     weft_cuda_inject(0, 0, 0);
     EXPECT_OK(weft_queue_wait(queue));
-    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue)); // it is good for more
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue)); // the queue still works
     EXPECT_OK(weft_queue_wait(queue));
     weft_queue_free(queue);
     free(out);
@@ -194,10 +195,10 @@ START_TEST(a_failing_poll_takes_nothing_back_too_early) {
 }
 END_TEST
 
-// A queue that a call refuses is not waited for: it may be another thread's.
+// A call that refuses another context's queue does not wait for it: it may be another thread's.
 START_TEST(queues_of_other_contexts_are_left_alone) {
   if (!lib_reduced() || gpu_skip("queues_of_other_contexts_are_left_alone"))
-    return; // a device may be done sooner than it is asked
+    return; // a fast device may be done before it is asked
   fixture_start(330);
   weft_ctx *ctx = fixture_ctx("cuda", 1), *other = fixture_ctx("cuda", 1);
   weft_queue *queue;
@@ -224,8 +225,8 @@ START_TEST(queues_of_other_contexts_are_left_alone) {
 }
 END_TEST
 
-// More calls at once than there are places for streams when they end; one that gets none says so,
-// in its arrivals too. The double ends the program where a stream is left, or given back twice.
+// More calls at once than streams are kept: a call that gets no stream reports that, in its
+// arrivals too. The device double aborts if a stream is left over or returned twice.
 START_TEST(more_calls_at_once_than_spare_streams) {
   if (gpu_skip("more_calls_at_once_than_spare_streams"))
     return;

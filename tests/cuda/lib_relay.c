@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders whose payloads lie on a device: packets of several segments in any order and memory,
-// dependent, foreign and malformed ones among them, mirrored by decoders in host memory; recoded at
-// any rank, read in part and whole; also when calls fail.
+// Decoders with payloads on a device: packets of several segments in any order and memory, some
+// dependent, foreign or malformed, mirrored by decoders in host memory; recoded at any rank, read
+// in part and completely; also when calls fail.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@ enum { SEGMENTS_MAX = 6, UNKNOWN_ERROR = 999, MEMORY_ALLOCATION = 2 };
 typedef struct flow {
   fixture_source source;  // on the host
   weft_decoder *relay;    // on the device
-  weft_decoder *mirror;   // what the relay must know
+  weft_decoder *mirror;   // decodes the same packets on the host
   weft_decoder *receiver; // of recoded packets, on the host
-  bool fixed;             // relay and mirror make packets of one key
+  bool fixed;             // relay and mirror have the same key
 } flow;
 
 typedef struct scene {
@@ -23,7 +23,7 @@ typedef struct scene {
   weft_queue *queue; // or NULL
   flow flows[SEGMENTS_MAX];
   size_t count;
-  bool failing; // each call may fail once, and is made again
+  bool failing; // each call may fail once, and is repeated
 } scene;
 
 static void relay_new(scene *r, weft_ctx *device, size_t most_n, size_t most_k, bool failing) {
@@ -53,7 +53,7 @@ static void relay_new(scene *r, weft_ctx *device, size_t most_n, size_t most_k, 
       fixture_fill(key, sizeof key);
       EXPECT_OK(weft_decoder_fix_random(f->relay, key));
       EXPECT_OK(weft_decoder_fix_random(f->mirror, key));
-      f->fixed = !failing; // a call that fails may have drawn
+      f->fixed = !failing; // a failed call may have drawn numbers
     }
   }
 }
@@ -80,7 +80,7 @@ static void inject(const scene *r) {
     weft_cuda_inject(fixture_below(8), fixture_below(2) ? UNKNOWN_ERROR : MEMORY_ALLOCATION, 0);
 }
 
-// Whether the call is to be made again, with nothing in its way this time.
+// Whether the call failed and must be repeated, without an injected fault this time.
 static bool failed(const scene *r, weft_status status) {
   weft_cuda_inject(0, 0, 0);
   if (status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM) {
@@ -99,7 +99,7 @@ static void same_knowledge(const flow *f) {
 
 // --- arrivals ---
 
-// Datagrams as they arrived, in one buffer; sometimes one that nobody sent like this.
+// Datagrams as they arrived, in one buffer; some of them are damaged.
 typedef struct arriving {
   size_t count;
   weft_arrival arrivals[64];
@@ -148,7 +148,7 @@ static arriving *arriving_new(scene *r) {
     uint8_t *datagram = a->datagrams + i * room;
     a->flows[i] = &r->flows[fixture_below(r->count)];
     size_t bytes;
-    if (i > 0 && fixture_below(6) == 0) { // once more
+    if (i > 0 && fixture_below(6) == 0) { // a repetition
       repeat = fixture_below(i);
       a->flows[i] = a->flows[repeat];
       memcpy(datagram, a->datagrams + repeat * room, room);
@@ -190,7 +190,7 @@ static void arrive(scene *r) {
   }
   for (size_t i = 0; i < r->count; i++)
     same_knowledge(&r->flows[i]);
-  if (a->mem == WEFT_MEM_HOST) // not needed any more
+  if (a->mem == WEFT_MEM_HOST) // not needed after the call
     memset(a->buffer.at, 0xEE, a->buffer.bytes);
   free(a->datagrams);
   if (a->mem != WEFT_MEM_HOST)
@@ -226,7 +226,7 @@ static recoding recoding_new(scene *r, const flow *f) {
   return c;
 }
 
-// The mirror's packets of the same key are the same.
+// Checks that the mirror makes the same packets, as it has the same key.
 static void check_key(const flow *f, size_t m, const uint8_t *vectors, const uint8_t *payloads) {
   const size_t n = f->source.id.blocks, k = f->source.id.block_bytes;
   uint8_t *all = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
@@ -264,7 +264,7 @@ static void recoding_check(recoding *c, flow *f) {
     const size_t rank = weft_decoder_rank(f->receiver);
     const weft_status added = weft_decoder_add(f->receiver, &packet);
     EXPECT(added == WEFT_OK || added == WEFT_DEPENDENT);
-    // Recoded packets never say more than the relay knows.
+    // Recoded packets never contain more than the relay knows.
     EXPECT(weft_decoder_rank(f->receiver) <= weft_decoder_rank(f->relay));
     bool any = false;
     for (size_t j = 0; j < n; j++)
@@ -284,7 +284,7 @@ static void recode(scene *r) {
   flow *flows[SEGMENTS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < r->count; i++) {
-    flows[count] = &r->flows[fixture_below(r->count)]; // some of them more than once
+    flows[count] = &r->flows[fixture_below(r->count)]; // possibly the same one twice
     if (weft_decoder_rank(flows[count]->relay) == 0 || fixture_below(4) == 0)
       continue;
     decoders[count] = flows[count]->relay;
@@ -392,7 +392,7 @@ START_TEST(relay_many_segments) {
 }
 END_TEST
 
-// Every call may fail, and then has changed nothing.
+// Every call may fail, and has then changed nothing.
 START_TEST(relay_with_failures) {
   if (gpu_skip("relay_with_failures"))
     return;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decoder that relays one segment: in host memory, of the largest segment, and in calls that
-// are refused.
+// One decoder that relays one segment: in host memory, of the largest size, and in refused calls.
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/cuda/lib_cases.h"
 
-// Decoders in host memory on a device context: as on any other.
+// Decoders in host memory work on a device context as on any other.
 START_TEST(recode_on_a_device_context) {
   if (gpu_skip("recode_on_a_device_context"))
     return;
@@ -57,8 +56,7 @@ START_TEST(relay_large_segment) {
 }
 END_TEST
 
-// From one segment to the next, whose slots still hold packets of the one before; recoded on the
-// way.
+// A reset relay, whose slots still hold packets of the previous segment, relays the next one.
 START_TEST(relay_reset) {
   if (gpu_skip("relay_reset"))
     return;
@@ -126,7 +124,7 @@ START_TEST(relay_refuses) {
   EXPECT_STATUS(weft_decoders_add(NULL, 1, WEFT_MEM_HOST, NULL), WEFT_E_ARGUMENT);
   const weft_batch batch = {.count = 1, .coefficients = vector, .payload = blocks};
   EXPECT_STATUS(weft_decoders_recode(&decoder, &batch, 1, NULL), WEFT_PENDING);
-  const weft_batch none = {.count = 0}; // nothing to do, also where the CPU would draw the weights
+  const weft_batch none = {.count = 0}; // nothing to do, even if the CPU draws the weights
   EXPECT_OK(weft_decoders_recode(&decoder, &none, 1, NULL));
   const uint8_t key[32] = {1};
   EXPECT_OK(weft_decoder_fix_random(decoder, key));

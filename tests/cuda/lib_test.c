@@ -11,7 +11,7 @@ bool lib_reduced(void) { return getenv("WEFT_GPU_REDUCED") != NULL; }
 
 weft_mem lib_any_memory(void) { return (weft_mem)fixture_below(3); }
 
-// WEFT_SOAK_SECONDS of random shapes; a moment by default.
+// Runs random shapes for WEFT_SOAK_SECONDS, by default for 2 s.
 START_TEST(soak) {
   if (gpu_skip("soak"))
     return;
@@ -34,7 +34,7 @@ static void add_soak(TCase *cases) { tcase_add_test(cases, soak); }
 
 int main(void) {
   Suite *suite = suite_create("library on a device");
-  // Cases of their own, so that slow checkers can take one each (CK_RUN_CASE).
+  // Each part has its own case, so that slow checkers can run one each (CK_RUN_CASE).
   static const struct {
     const char *name;
     void (*add)(TCase *);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streaming server with lanes on devices beside one on the host: all packets decode to the
-// bytes pushed, also when a device fails in the middle of it.
+// The streaming server with lanes on devices and one on the host: all packets decode to the bytes
+// pushed, even if a device fails meanwhile.
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static weft_segment_id id_of(uint64_t segment) {
   return (weft_segment_id){.stream = 9, .segment = segment, .blocks = N, .block_bytes = K};
 }
 
-// Lanes: the host unless `host` is false, and every device.
+// Sets up lanes: one on every device, and one on the host if `host`.
 static void stage_new(stage *s, bool host, bool fall_over) {
   *s = (stage){0};
   if (host)
@@ -130,16 +130,16 @@ START_TEST(lanes_together) {
     printf("lane %s: %llu batches, %llu packets\n", stats.lane[i].backend,
            (unsigned long long)stats.lane[i].batches, (unsigned long long)stats.lane[i].packets);
   EXPECT(stats.pending_packets == 0 && stats.ready_bytes == 0);
-  if (s.lanes == 1) // each segment has a copy on the device
+  if (s.lanes == 1) // every segment has a copy on the device
     EXPECT(stats.segment_bytes == (size_t)2 * SEGMENTS * N * K);
-  EXPECT_OK(weft_server_process(s.server, INT64_MAX)); // when they expire
+  EXPECT_OK(weft_server_process(s.server, INT64_MAX)); // the segments expire
   weft_server_get_stats(s.server, &stats);
   EXPECT(stats.segments == 0 && stats.segment_bytes == 0);
   stage_free(&s);
 }
 END_TEST
 
-// The device fails from its n-th next runtime call on; the host lane makes all that is left.
+// The device fails from a certain runtime call on; the host lane codes the rest.
 START_TEST(lost_device_falls_over) {
   if (gpu_skip("lost_device_falls_over"))
     return;
@@ -158,7 +158,7 @@ START_TEST(lost_device_falls_over) {
 }
 END_TEST
 
-// Without the fall-over each packet carries the status, and none is lost or wrong.
+// Without another lane to take over, each packet carries the status, and none is lost or wrong.
 START_TEST(lost_device_reports) {
   if (gpu_skip("lost_device_reports"))
     return;
@@ -177,20 +177,21 @@ START_TEST(lost_device_reports) {
 }
 END_TEST
 
-// Its answers could be wrong: after one error that it would get over, all packets carry a status.
+// A device that has failed is not used again, as its results could be wrong: after a single error
+// all further packets carry a status.
 START_TEST(a_failed_device_is_not_asked_again) {
   if (gpu_skip("a_failed_device_is_not_asked_again"))
     return;
   fixture_start(810);
   stage s;
   stage_new(&s, false, false);
-  for (size_t lane = 0; lane < s.lanes; lane++) { // a fault for each device
+  for (size_t lane = 0; lane < s.lanes; lane++) { // one fault for each device
     weft_cuda_inject(0, ILLEGAL_ADDRESS, 0);
     ask_everything(&s);
     take(&s, (size_t)SEGMENTS * (N + EXTRA));
   }
   weft_cuda_inject(0, 0, 0);
-  if (s.lanes == 1) // nor for the products that were begun together with the one that met it
+  if (s.lanes == 1) // nor for the products that were started together with the failing one
     EXPECT(s.good == 0);
   weft_server_stats stats;
   weft_server_get_stats(s.server, &stats);
@@ -204,7 +205,7 @@ START_TEST(a_failed_device_is_not_asked_again) {
 }
 END_TEST
 
-// A test that failed may have left its fault behind.
+// A failed test may have left its fault injected.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of made kernels (storage_source.h), executed line by line on the CPU: shards come from
-// the places that were asked for them, and what is left in the end is the product. Needs no GPU.
+// The source text of made kernels (storage_source.h), executed line by line on the CPU: shards come
+// from the requested places, and the result is the product. Needs no GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { NAMES = 1 << 14, NAME = 32, PLACES = 64, SHARDS = 64, W = 8 };
 
-// A thread: its variables by name, and its shards, a word for each bit or packet.
+// A thread of the kernel: its variables by name, and its shards, a word for each bit or packet.
 typedef struct machine {
   const weft_program_shape *shape;
   struct {
@@ -21,14 +21,14 @@ typedef struct machine {
     uint32_t value;
   } variable[NAMES];
   struct {
-    size_t shard, group; // asked for; group: of copies that are waited for together
-    bool turned, taken;  // into bits; by the thread, so that the place is free
+    size_t shard, group; // the shard requested; group: copies that are waited for together
+    bool turned, taken;  // turned into bits; taken by the thread, so the place is free
     uint32_t kept[W];    // an output
   } place[PLACES];
-  size_t later, sent, arrived; // groups: that may be on their way after a wait; all; arrived
+  size_t later, sent, arrived; // groups: allowed to be pending after a wait; sent; arrived
   uint32_t in[SHARDS][W], out[SHARDS][W];
   bool written[SHARDS][W];
-  const char *line; // at work
+  const char *line; // being executed
 } machine;
 
 static void stop(const machine *m, const char *why) {
@@ -58,7 +58,7 @@ static const char *read_name(machine *m, const char *at, char name[NAME]) {
   return at + length;
 }
 
-// Bytes are taken as bits.
+// Returns the shard in a place. Shards of bytes are taken as bits.
 static size_t shard_at(machine *m, size_t place) {
   if (place >= PLACES || m->place[place].shard >= m->shape->k)
     stop(m, "nobody asked for what is taken");
@@ -67,7 +67,7 @@ static size_t shard_at(machine *m, size_t place) {
   return m->place[place].shard;
 }
 
-// A name, a number, a packet of the ring, or a sum of two or three of these.
+// Evaluates a name, a number, a packet of the ring, or a sum of two or three of these.
 static const char *evaluate(machine *m, const char *at, uint32_t *value) {
   char name[NAME];
   size_t place, packet;
@@ -113,7 +113,7 @@ static void leave(machine *m, size_t row, size_t packet, uint32_t value) {
   m->written[row - m->shape->k][packet] = true;
 }
 
-// All bits of a shard of bytes.
+// Takes all bits of a shard of bytes.
 static void take_shard(machine *m, size_t place, const char *array) {
   char name[NAME];
   const size_t shard = shard_at(m, place);
@@ -161,7 +161,7 @@ static void leave_kept(machine *m, size_t place, size_t row, size_t count) {
       leave(m, row + i, l, m->place[place + i].kept[l]);
 }
 
-// A wait leaves so many groups on their way.
+// Waits until at most `later` groups are pending.
 static void arrive(machine *m) { m->arrived = m->sent > m->later ? m->sent - m->later : 0; }
 
 static void execute(machine *m, const char *line) {
@@ -210,7 +210,7 @@ static void execute(machine *m, const char *line) {
   }
 }
 
-// Runs the kernel of a shape and compares with its bit matrix, (m * w, k * w).
+// Runs the kernel of a shape and compares it with its bit matrix, (m * w, k * w).
 static void check_kernel(const weft_program_shape *shape, const uint8_t *bits, test_rng *rng) {
   static machine m;
   test_allocator memory;
@@ -282,7 +282,7 @@ START_TEST(entries) {
     for (size_t i = 0; i < m * w * k * w; i++)
       bits[i] = (uint8_t)test_rng_below(&rng, 2);
     for (size_t i = 0; round % 5 == 0 && i < k * w; i++)
-      bits[i] = 0; // a row of nothing
+      bits[i] = 0; // an empty row
     const weft_program_shape shape = {.k = k,
                                       .m = m,
                                       .w = w,

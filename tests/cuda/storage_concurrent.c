@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that may run at the same time: on one queue, and from several threads (storage_cases.h).
+// Calls that may run at the same time: on one queue, or from several threads (storage_cases.h).
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/cuda/storage_cases.h"
 
-// Calls that follow each other on a queue, some of which read or write what one before them does:
-// kernels that may begin before the last one ends must not where it matters.
+// Calls follow each other on a queue, and some read or write what an earlier one does: kernels that
+// can start before the previous one ends must not do so then.
 START_TEST(calls_follow) {
   if (gpu_skip("calls_follow"))
     return;
@@ -19,7 +19,7 @@ START_TEST(calls_follow) {
                                            {.name = "cauchy", .k = 16, .m = 8}}; // by factors
   for (size_t turn = 0; turn < TURNS; turn++) {
     const size_t bytes = storage_reduced() || turn == TURNS - 1 ? SHORT : LONG;
-    // Kernels made at once, and then none, so that bytes are for the tensor kernel.
+    // First kernels are made at once, and later none, so that bytes use the tensor kernel.
     const size_t compile_after = turn == 1 ? SIZE_MAX : 1;
     weft_ctx *ctx;
     EXPECT_OK(
@@ -66,7 +66,7 @@ START_TEST(calls_follow) {
 }
 END_TEST
 
-// A thread with a context and a stripe of its own.
+// A thread with its own context and stripe.
 typedef struct neighbour {
   storage_pair p;
   size_t calls;
@@ -80,10 +80,11 @@ static void *encode_often(void *user) {
   return NULL;
 }
 
-// Threads that launch the same kernel for different shapes take no shared memory from each other.
+// Threads that launch the same kernel for different shapes do not affect each other's shared
+// memory.
 START_TEST(contexts_side_by_side) {
   enum { NEIGHBOURS = 4, BYTES = 96 << 10 };
-  static const size_t k[NEIGHBOURS] = {33, 45, 41, 37}; // all of one variant of the tensor kernel
+  static const size_t k[NEIGHBOURS] = {33, 45, 41, 37}; // all use one variant of the tensor kernel
   if (gpu_skip("contexts_side_by_side"))
     return;
   weft_ctx *scalar = fixture_ctx(NULL, 1), *ctx[NEIGHBOURS];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the runtime that fail, in every way that a code may go (storage_cases.h).
+// Failing runtime calls, on every path of a code (storage_cases.h).
 #include <string.h>
 
 #include "kernels/cuda/runtime.h"
 #include "tests/cuda/storage_cases.h"
 
-// Inverting on the device gives the matrices that the CPU's closed form gives, and where the device
-// fails at it the CPU's are there.
+// Inversion on the device gives the same matrices as the CPU's closed form, and if the device fails
+// the CPU's are used.
 START_TEST(inverse_by_choice) {
   if (gpu_skip("inverse_by_choice"))
     return;
@@ -50,7 +50,7 @@ START_TEST(inverse_by_choice) {
 }
 END_TEST
 
-// Pinned shards in place: whole groups and tails, then with failing calls.
+// Pinned shards are used in place: whole groups and tails, also with failing calls.
 START_TEST(zero_copy) {
   if (gpu_skip("zero_copy"))
     return;
@@ -80,7 +80,7 @@ END_TEST
 // Values of cudaError_t.
 enum { MEMORY_ALLOCATION = 2, LAUNCH_FAILURE = 719 };
 
-// Host memory in which a device is to work.
+// Host memory that a device works in.
 typedef struct place {
   weft_mem mem;
   bool zero_copy;
@@ -102,8 +102,8 @@ static void spoil_parity(const storage_pair *p) {
     memset(p->shards[1][p->k + i], 0, p->whole);
 }
 
-// Each call of the runtime fails, alone or with all that follow: without a queue the CPU computes
-// what lies in host memory, also where the failure shows at the end alone.
+// Each runtime call fails, alone or with all that follow: without a queue the CPU then computes the
+// stripes in host memory, even if the failure shows only at the end.
 START_TEST(fails_over) {
   if (gpu_skip("fails_over"))
     return;
@@ -112,17 +112,17 @@ START_TEST(fails_over) {
   const size_t count = 1 + (size_t)_i / 4 % 2;
   const place *const where = &places[_i / 8];
   weft_ctx *ctx = fixture_ctx("cuda", 2), *scalar = fixture_ctx("scalar", 1);
-  storage_pair p, small; // the second is for the CPU anyway
+  storage_pair p, small; // the second is always done by the CPU
   pair_in(where, &p, scalar, ctx);
   storage_pair_new(&small, scalar, ctx, &storage_shapes[0], 100, WEFT_MEM_HOST);
   EXPECT_OK(weft_code_encode(small.code, &small.host, 1, NULL));
   const weft_stripe both[] = {p.stripe, small.stripe};
-  for (unsigned i = 0; i < 2; i++) { // from the first on the context has streams to spare
+  for (unsigned i = 0; i < 2; i++) { // afterwards the context keeps streams
     weft_cuda_inject(0, 0, 0);
     EXPECT_OK(weft_code_encode(p.device_code, both, count, NULL));
   }
   const size_t calls = weft_cuda_calls();
-  // The last call, which waits for all of it, is always among them.
+  // The last call, which waits for everything, is always among them.
   for (size_t back = 1; back <= calls; back += storage_reduced() ? 1 + fixture_below(3) : 1) {
     const size_t skip = calls - back;
     spoil_parity(&p);
@@ -145,9 +145,9 @@ START_TEST(fails_over) {
 }
 END_TEST
 
-// Packets whose last group is not whole are padded on the streams beside the call's own, as lists
-// in pinned memory say that go when the call does: nothing may be left on a stream then, also where
-// the device fails to order one after another.
+// Packets whose last group is incomplete are padded on other streams than the call's own, according
+// to lists in pinned memory that are freed with the call: nothing may be left on a stream then,
+// even if the device fails to order streams after each other.
 START_TEST(nothing_is_left_beside_a_call_that_failed) {
   if (gpu_skip("nothing_is_left_beside_a_call_that_failed"))
     return;
@@ -157,7 +157,7 @@ START_TEST(nothing_is_left_beside_a_call_that_failed) {
   storage_pair p;
   storage_pair_new(&p, scalar, ctx, &storage_shapes[5], 200001, mem);
   EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
-  for (unsigned i = 0; i < 2; i++) { // from the first on the context has streams to spare
+  for (unsigned i = 0; i < 2; i++) { // afterwards the context keeps streams
     weft_cuda_inject(0, 0, 0);
     EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
   }
@@ -179,12 +179,12 @@ START_TEST(nothing_is_left_beside_a_call_that_failed) {
 }
 END_TEST
 
-// A wait for stripes in host memory may meet the failure of one in device memory beside them, which
-// then shows once: that is the call's error.
+// The wait for stripes in host memory may meet the failure of a stripe in device memory, which is
+// reported only once: the call must return it.
 START_TEST(fails_beside_device_memory) {
   if (gpu_skip("fails_beside_device_memory"))
     return;
-  const size_t host_bytes = _i % 2 ? 200000 : 100; // travels; is for the CPU
+  const size_t host_bytes = _i % 2 ? 200000 : 100; // transferred; for the CPU
   weft_ctx *ctx = fixture_ctx("cuda", 1), *scalar = fixture_ctx("scalar", 1);
   weft_queue *queue = NULL;
   if (_i / 2)
@@ -194,7 +194,7 @@ START_TEST(fails_beside_device_memory) {
   storage_pair_new(&here, scalar, ctx, &storage_shapes[0], host_bytes, WEFT_MEM_HOST);
   EXPECT_OK(weft_code_encode(here.code, &here.host, 1, NULL));
   const weft_stripe both[] = {there.stripe, here.stripe};
-  for (size_t i = 0; i < 2; i++) { // from the first on the context has streams to spare
+  for (size_t i = 0; i < 2; i++) { // afterwards the context keeps streams
     weft_cuda_inject(0, 0, 0);
     EXPECT_OK(weft_code_encode(there.device_code, both, 2, queue));
     if (queue)
@@ -226,8 +226,8 @@ START_TEST(fails_beside_device_memory) {
 }
 END_TEST
 
-// With a queue pinned memory is under way when the call returns: what goes wrong then shows when
-// the queue is waited for, and the next call is as good as any.
+// With a queue, work on pinned memory is in progress when the call returns: errors show when the
+// queue is waited for, and the next call works normally.
 START_TEST(fails_on_a_queue) {
   if (gpu_skip("fails_on_a_queue"))
     return;

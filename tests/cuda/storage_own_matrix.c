@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of the user's own, with zeros where other codes have none and losses that take fewer
-// shards than k, on a device (storage_cases.h).
+// A matrix provided by the user, with zeros where other codes have none and losses that read fewer
+// than k shards, on a device (storage_cases.h).
 #include <string.h>
 
 #include "tests/cuda/storage_cases.h"
 
 enum { GROUPS = 3, EACH = 6, GLOBAL = 3, K = GROUPS * EACH, M = GROUPS + GLOBAL + 1 };
 
-// Local parity of each group, three over all data, one that is always zero.
+// Makes local parity for each group, three global parity shards, and one that is always zero.
 static void local_repair(uint8_t *parity) {
   memset(parity, 0, M * K);
   for (size_t g = 0; g < GROUPS; g++)
@@ -26,7 +26,7 @@ START_TEST(own_matrix) {
   uint8_t parity[M * K];
   local_repair(parity);
   const weft_code_options options = {.name = "matrix", .k = K, .m = M, .parity = parity};
-  weft_code_options by_device = options; // which inverts, and has no word for what has no inverse
+  weft_code_options by_device = options; // requires a code whose matrices all have inverses
   by_device.device_inverse = true;
   weft_code *none;
   EXPECT_STATUS(weft_code_new(ctx, &by_device, &none), WEFT_E_UNSUPPORTED);
@@ -38,7 +38,7 @@ START_TEST(own_matrix) {
       EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
       EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
       storage_pair_compare(&p, "encode");
-      // Six shards are read; all, by three local groups; all; none for the second one.
+      // These read six shards; all, as three local groups; all; and none for the second shard.
       storage_pair_lose(&p, ctx, (const uint8_t[]){1}, 1, NULL);
       storage_pair_lose(&p, ctx, (const uint8_t[]){1, 7, 13}, 3, queue);
       storage_pair_lose(&p, ctx, (const uint8_t[]){0, 1, 2, 9, K + 1}, 5, NULL);

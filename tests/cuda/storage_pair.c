@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stripe on the device and what it must be (storage_cases.h).
+// A stripe on the device and the expected one (storage_cases.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +112,7 @@ void storage_pair_exercise(storage_pair *p, weft_ctx *ctx, weft_queue *queue) {
     EXPECT_OK(weft_queue_wait(queue));
   storage_pair_compare(p, "update");
   gpu_buffer_free(&there);
-  // The data shard itself was not written, so every parity shard that it is in is wrong now.
+  // The data shard itself was not written, so every parity shard that depends on it is wrong now.
   bool same = memcmp(fresh, p->shards[0][index], p->bytes) == 0;
   free(fresh);
   EXPECT_OK(weft_code_verify(p->device_code, &p->stripe, wrong, &wrong_count, queue));

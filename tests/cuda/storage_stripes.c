@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many stripes in a call, on one device and on several (storage_cases.h).
+// Many stripes in one call, on one device and on several (storage_cases.h).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "lib/ctx.h"
 #include "tests/cuda/storage_cases.h"
 
-// Small stripes side by side in device memory, many in a call: with shards of a stride they go to
-// the device together, given as pointers one by one. Some are empty.
+// Many small stripes in device memory are coded in one call: with strided shards together, with
+// pointers one by one. Some are empty.
 START_TEST(many_stripes) {
   if (gpu_skip("many_stripes"))
     return;
@@ -44,7 +44,7 @@ START_TEST(many_stripes) {
   free(got);
   gpu_buffer_free(&buffer);
   const uint8_t lost[] = {4, 5}, edge[] = {0, 7};
-  for (size_t i = 0; i < 2; i++) { // of one the plan's shards follow each other, of the other not
+  for (size_t i = 0; i < 2; i++) { // shards of the plan that are adjacent, and others
     const uint8_t *const ids = i ? edge : lost;
     uint8_t *spoilt = fixture_malloc(all);
     memcpy(spoilt, host, all);
@@ -73,8 +73,8 @@ START_TEST(many_stripes) {
 }
 END_TEST
 
-// A stripe that ends within its first group: the padding of long groups takes no more calls of the
-// runtime than that of short ones.
+// Padding a stripe that ends within its first group takes no more runtime calls for long groups
+// than for short ones.
 START_TEST(few_calls_for_a_tail) {
   if (gpu_skip("few_calls_for_a_tail"))
     return;
@@ -87,7 +87,7 @@ START_TEST(few_calls_for_a_tail) {
   size_t wrong;
   const char *const what[] = {"encode", "verify", "delta"};
   for (size_t i = 0; i < 3; i++) {
-    weft_cuda_inject(0, 0, 0); // counts anew
+    weft_cuda_inject(0, 0, 0); // resets the count
     if (i == 0)
       EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
     if (i == 1)
@@ -107,7 +107,7 @@ START_TEST(few_calls_for_a_tail) {
 }
 END_TEST
 
-// One, two and four contexts share stripes, the columns of one, and the rows of the matrix.
+// One, two and four contexts divide stripes, the columns of one, and the rows of the matrix.
 START_TEST(groups) {
   if (gpu_skip("groups"))
     return;
@@ -115,7 +115,7 @@ START_TEST(groups) {
   const char *const names[] = {"cauchy", "cauchy_good:w=4:packet=512"};
   weft_ctx *scalar = fixture_ctx("scalar", 1), *ctx[4];
   for (size_t i = 0; i < 4; i++)
-    ctx[i] = fixture_ctx(i == 3 ? NULL : "cuda", 1); // a CPU among them
+    ctx[i] = fixture_ctx(i == 3 ? NULL : "cuda", 1); // one of them on the CPU
   const size_t bytes = storage_reduced() ? 120001 : 300001;
   for (size_t n = 0; n < 2; n++) {
     const weft_code_options options = {.name = names[n], .k = K, .m = M};
@@ -179,14 +179,14 @@ START_TEST(groups) {
 }
 END_TEST
 
-// Windows of long shards: the first and last columns, and those where 2^30 and 2^31 are passed.
+// Windows of long shards: the first and last columns, and those around 2^30 and 2^31.
 enum { LONG_K = 2, LONG_M = 1, LONG_SHARDS = LONG_K + LONG_M, WINDOWS = 4, WINDOW = 4096 };
 static const size_t long_bytes = ((size_t)2 << 30) + 3 * WINDOW + 5;
 static const size_t windows[WINDOWS] = {0, ((size_t)1 << 30) - WINDOW / 2,
                                         ((size_t)2 << 30) - WINDOW / 2,
                                         ((size_t)2 << 30) + 2 * WINDOW + 5};
 
-// All windows of all shards to the device, or back.
+// Copies all windows of all shards to the device, or back.
 static void copy_windows(weft_ctx *ctx, const weft_stripe *stripe, uint8_t *host, bool back) {
   void *stream;
   EXPECT_OK(weft_device_stream_new(ctx->device, &stream));
@@ -204,7 +204,8 @@ static void copy_windows(weft_ctx *ctx, const weft_stripe *stripe, uint8_t *host
   weft_device_stream_free(ctx->device, stream);
 }
 
-// Shards longer than one product takes, at addresses that suit no kernel of its own.
+// Shards longer than one product takes, at addresses not aligned for any special kernel, are coded
+// correctly.
 START_TEST(long_shards) {
   if (storage_reduced() || gpu_skip("long_shards"))
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage codes on a device: every call with every memory, with a queue and without, against the
-// same code on the row `scalar`, byte for byte (storage_cases.h).
+// Storage codes on a device: every call with every memory, with and without a queue, compared byte
+// for byte with the same code on the row `scalar` (storage_cases.h).
 #include "kernels/cuda/runtime.h"
 #include "tests/cuda/storage_cases.h"
 #include "tests/support/test_main.h"
@@ -14,7 +14,7 @@ START_TEST(every_memory) {
   const size_t sizes[] = {1, 1000, 4096, 65536, 100003};
   for (size_t i = 0; i < STORAGE_SHAPES; i++)
     for (int mem = 0; mem < 3; mem++) {
-      if (storage_reduced() && i > 1 && i != 4) // two of bytes, one of packets
+      if (storage_reduced() && i > 1 && i != 4) // two codes of bytes, one of packets
         break;
       storage_pair p;
       const size_t bytes = storage_reduced() ? 1000 : sizes[fixture_below(5)];
@@ -28,11 +28,12 @@ START_TEST(every_memory) {
 }
 END_TEST
 
-// More than one piece of a pipeline, from and to host memory.
+// Shards in host memory are transferred in more than one piece.
 START_TEST(in_pieces) {
   if (gpu_skip("in_pieces"))
     return;
-  const size_t bytes = (size_t)(storage_reduced() ? 3 : 9) << 20; // more pieces than are in flight
+  // More pieces than are in flight at once.
+  const size_t bytes = (size_t)(storage_reduced() ? 3 : 9) << 20;
   weft_ctx *ctx = fixture_ctx("cuda", 2), *fast = fixture_ctx(NULL, 2);
   for (size_t i = 0; i < 6; i += 4)
     for (int mem = 0; mem < 2; mem++) {
@@ -79,12 +80,12 @@ static void add_rows_agree(TCase *cases) {
   tcase_add_loop_test(cases, rows_agree, 0, gpu_row_count());
 }
 
-// A test that failed may have left its fault behind.
+// A failed test may have left its fault injected.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
 int main(void) {
   Suite *suite = suite_create("storage on a device");
-  // A case of its own for each, so that slow checkers can take one each (CK_RUN_CASE).
+  // Each part has its own case, so that slow checkers can run one each (CK_RUN_CASE).
   static const struct {
     const char *name;
     void (*add)(TCase *);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What left uplinks, what was lost of it and what arrived: figures, seconds and engines must tell
-// the same.
+// Bytes that left uplinks, bytes lost and bytes received: the figures, the seconds and the engines
+// must agree.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static weft_sim_second sum_of(const weft_sim_result *r) {
   return sum;
 }
 
-// Everybody calls on a source whose line is busy with the stream: most of what it would answer
-// meets a full queue, and has not left.
+// Figures count only what left uplinks. All viewers contact a source whose line is busy with the
+// stream: most of its answers meet a full queue, and never leave.
 START_TEST(figures_are_of_what_left_uplinks) {
   const char *const settings[] = {
       "peers",   "60",       "fidelity", fidelities[_i],    "topology", "source",   "source-upload",
@@ -39,7 +39,8 @@ START_TEST(figures_are_of_what_left_uplinks) {
   EXPECT(r.totals.source_unsent_bytes > 0);
   EXPECT(weft_sim_metric_of(&m, "source_bytes") == (double)sum.source_bytes);
   EXPECT(weft_sim_metric_of(&m, "sent_bytes") == (double)(sum.source_bytes + sum.peer_bytes));
-  EXPECT(sum.source_bytes <= 10 * 100000 + 2000 + 8000); // what waits at the end has been counted
+  // What is queued at the end has been counted.
+  EXPECT(sum.source_bytes <= 10 * 100000 + 2000 + 8000);
   EXPECT(sum.lost_bytes < sum.source_bytes + sum.peer_bytes);
   uint64_t peer_bytes = 0;
   for (size_t i = 0; i < r.viewer_count; i++)
@@ -56,8 +57,8 @@ START_TEST(figures_are_of_what_left_uplinks) {
 }
 END_TEST
 
-// Every byte of a bulk run is an engine's, or lost: on the way, before a full downlink, or with
-// viewers who left. Over a graph, where there are no handshakes.
+// Every byte of a bulk run is received by an engine or counted as lost: on the way, at a full
+// downlink, or with viewers that left. A graph is used, as it has no handshakes.
 START_TEST(what_is_lost_did_not_arrive) {
   const char *const settings[] = {"mode",       "bulk",  "topology",       "graph",
                                   "peers",      "16",    "fidelity",       fidelities[_i],
@@ -68,12 +69,13 @@ START_TEST(what_is_lost_did_not_arrive) {
                                   "polite",     "0.5",   "failure-share",  "0.2",
                                   NULL};
   weft_sim_parameters p = sim_fixture_with(NULL, settings);
-  p.classes[0].down_bits_per_s = 4000000; // which bursts of several neighbours fill
+  p.classes[0].down_bits_per_s = 4000000; // bursts of several neighbours exceed it
   const weft_sim_options options = {.parameters = &p, .threads = 2};
   weft_sim_result r;
   weft_sim_swarm *swarm = NULL;
   weft_status status = WEFT_E_STATE;
-  for (int again = 0; again < 3 && status == WEFT_E_STATE; again++) { // nobody else may have it
+  // There is no progress if only viewers that left had a part.
+  for (int again = 0; again < 3 && status == WEFT_E_STATE; again++) {
     weft_sim_swarm_free(swarm);
     p.seed += again > 0;
     EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
@@ -98,8 +100,9 @@ START_TEST(what_is_lost_did_not_arrive) {
 }
 END_TEST
 
-// A bulk run whose viewers come when a trace tells. The source is slow, so that all who come within
-// a second find its first segment still there, which is dropped when those who are there have it.
+// Runs a bulk swarm whose viewers come at the times in a trace. The source is slow, so that all
+// viewers that come within a second find its first segment, which is dropped once those present
+// have it.
 static weft_sim_swarm *run_late(const char *arrivals, const char *peers, weft_sim_result *r) {
   const char *folder = getenv("TEST_TMPDIR");
   char path[256];
@@ -116,7 +119,7 @@ static weft_sim_swarm *run_late(const char *arrivals, const char *peers, weft_si
   return swarm;
 }
 
-// It has not stalled meanwhile.
+// A bulk run without viewers yet does not count as stalled.
 START_TEST(bulk_waits_for_those_who_are_to_come) {
   weft_sim_result r;
   weft_sim_swarm *swarm = run_late("700\n700.1\n", "2", &r);
@@ -139,8 +142,9 @@ START_TEST(a_bulk_run_of_more_than_a_day_has_all_its_seconds) {
 }
 END_TEST
 
-// What the path loses does not use up the downlink: offered more than that carries, it is full
-// whatever is lost before. Where half is lost the source is short of what it knows; it was 0.44.
+// Packets lost on the path do not use the downlink: offered more than it can carry, it is full
+// whatever the loss. At a loss of one half the source knows too little to fill it; it was 0.44
+// before.
 START_TEST(the_downlink_carries_what_the_path_left) {
   const char *const losses[] = {"0", "0.2", "0.5"};
   const double least[] = {0.93e6, 0.93e6, 0.65e6};
@@ -164,8 +168,8 @@ START_TEST(the_downlink_carries_what_the_path_left) {
 }
 END_TEST
 
-// Of the audience: who was there at once, and how long in each second, though most stay for a tenth
-// of one. Polluters do not watch.
+// The audience is counted correctly: how many viewers are present at once, and how long in each
+// second, though most stay for a tenth of one. Polluters do not count.
 START_TEST(who_is_there_counts_while_it_is) {
   const char *const settings[] = {
       "peers",     "600",       "arrival",     "poisson",   "arrivals-per-s",
@@ -198,7 +202,7 @@ START_TEST(who_is_there_counts_while_it_is) {
   }
   EXPECT(came > 300 && r.totals.viewers == came);
   EXPECT(r.totals.online_most == most);
-  EXPECT(counted_us <= there_us && there_us - counted_us < 1000000); // the last window is whole
+  EXPECT(counted_us <= there_us && there_us - counted_us < 1000000); // the last window is complete
   weft_sim_swarm_free(swarm);
 }
 END_TEST

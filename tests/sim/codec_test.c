@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codecs without payload: exact ranks against closed forms, and the statistical codec against
-// the exact one on the same random pushes.
+// the exact one for the same random pushes.
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ typedef struct mesh {
   weft_sim_rng rng;
   weft_rng table;
   void *segment[NODES];
-  size_t link[NODES][DEGREE]; // to
-  size_t back[NODES][DEGREE]; // our number there
+  size_t link[NODES][DEGREE]; // the neighbour
+  size_t back[NODES][DEGREE]; // this node's number at that neighbour
 } mesh;
 
 static void open_mesh(mesh *m, weft_sim_fidelity fidelity, uint64_t seed) {
@@ -54,7 +54,7 @@ static void close_mesh(mesh *m) {
   weft_sim_arena_free(m->arena);
 }
 
-// Links: a ring one way round and another by a stride, so that everybody has DEGREE neighbours.
+// Links the nodes as two rings, one with a stride, so that every node has DEGREE neighbours.
 static void link_up(mesh *m) {
   static const size_t steps[DEGREE] = {1, NODES - 1, 5, NODES - 5};
   for (size_t i = 0; i < NODES; i++)
@@ -64,7 +64,7 @@ static void link_up(mesh *m) {
     }
 }
 
-// One burst over one link, of which each packet is lost with probability 1/8.
+// Sends one burst over one link; each packet is lost with probability 1/8.
 static void push(mesh *m, size_t from, size_t d, uint64_t chance, uint64_t *dependent) {
   uint8_t token[1 + BATCH * BLOCKS + 64];
   size_t bytes, innovative, count = 1 + chance % BATCH;
@@ -91,7 +91,7 @@ static void push(mesh *m, size_t from, size_t d, uint64_t chance, uint64_t *depe
 }
 
 typedef struct spread {
-  double pushes_half, pushes_all, dependent; // half of all peers complete, and all
+  double pushes_half, pushes_all, dependent; // until half of all peers are complete, and all
 } spread;
 
 static spread run(weft_sim_fidelity fidelity, uint64_t seed, bool starved) {
@@ -105,7 +105,7 @@ static spread run(weft_sim_fidelity fidelity, uint64_t seed, bool starved) {
   for (size_t pushes = 1; out.pushes_all == 0; pushes++) {
     EXPECT(pushes < 1000000);
     const uint64_t r = weft_sim_rng_next(&chance);
-    // A starved swarm: the source gets one push in 40 and not its share of one in 24.
+    // In a starved swarm the source gets one push in 40 instead of its share of one in 24.
     const size_t from =
         starved && (r >> 60) > 0 ? 1 + (r >> 32 & 0xfff) % (NODES - 1) : (r >> 32 & 0xfff) % NODES;
     push(m, from, r >> 48 & (DEGREE - 1), r & 0xffffffff, &dependent);
@@ -149,8 +149,8 @@ START_TEST(rank_agrees_with_coefficients) {
 }
 END_TEST
 
-// n random vectors of n coordinates have full rank with probability (1 - 256^-1)(1 - 256^-2)...
-// They come from a source that has sent its blocks as they are, or sends none.
+// n random vectors of n coordinates have full rank with probability (1 - 256^-1)(1 - 256^-2)... The
+// source has either sent its blocks uncoded before, or never does.
 START_TEST(full_rank_is_as_likely_as_it_must_be) {
   enum { TRIALS = 40000, N = 6 };
   double expected = 1;
@@ -188,7 +188,8 @@ START_TEST(full_rank_is_as_likely_as_it_must_be) {
 }
 END_TEST
 
-// Packets of `from` go to `to`, whose neighbour number `number` it is, and who sends it nothing.
+// Sends packets of `from` to `to`, whose neighbour number `number` it is, and which sends nothing
+// back.
 static void feed(mesh *m, void *from, void *to, size_t number, size_t packets) {
   uint8_t token[1 + BATCH * WIDE + 64];
   size_t bytes, innovative;
@@ -200,8 +201,8 @@ static void feed(mesh *m, void *from, void *to, size_t number, size_t packets) {
   }
 }
 
-// What two peers have between them is all that a third one can have of them, also where it is more
-// than a byte counts.
+// A third peer gets from two others at most the dimensions that these have together, even if that
+// is more than a byte can count.
 START_TEST(nobody_has_more_than_it_was_given) {
   mesh *m = malloc(sizeof *m);
   EXPECT(m != NULL);
@@ -233,7 +234,7 @@ START_TEST(nobody_has_more_than_it_was_given) {
 }
 END_TEST
 
-// What is lost at one place and then at another is what both lose.
+// Losses at one place and then at another add up.
 START_TEST(losses_add_up) {
   enum { COUNT = BATCH };
   mesh *m = malloc(sizeof *m);
@@ -243,7 +244,8 @@ START_TEST(losses_add_up) {
   size_t bytes;
   EXPECT(m->codec.make_token(&m->state, m->segment[0], COUNT, once, &bytes) == WEFT_OK);
   memcpy(twice, once, sizeof once);
-  // Packets 1 and 2; the second of those that are left when 1 is gone is 2.
+  // Loses packets 1 and 2: after the loss of packet 1, the second of the remaining packets is
+  // packet 2.
   const size_t left = weft_sim_token_lose(&m->state, once, bytes, COUNT, 6);
   const size_t three = weft_sim_token_lose(&m->state, twice, bytes, COUNT, 2);
   EXPECT(weft_sim_token_lose(&m->state, twice, three, COUNT - 1, 2) == left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who misbehaves does so in every fidelity and scheme; who seeks has what is there, who comes first
-// what the source has.
+// Misbehaving peers do so in every fidelity and scheme; a viewer that seeks has what is available,
+// and the first viewer what the source has.
 #include <string.h>
 
 #include "tests/sim/fixture.h"
@@ -8,7 +8,7 @@
 
 static const char *const fidelities[] = {"bytes", "coefficients", "rank"};
 
-// Polluters are banned, with checksums and without, and nobody plays what they made.
+// Polluters are banned, with and without checksums, and no viewer plays what they made.
 START_TEST(polluters_pollute_and_are_banned) {
   static const char *const checksums[] = {"250 ms", "0"};
   const char *const settings[] = {
@@ -39,8 +39,8 @@ static void note_sent(void *user, uint32_t peer, size_t degree, int64_t done_us,
   sent[peer] = statistics->sent_packets;
 }
 
-// Whoever gives nothing sends no coded packet, pushed or asked for. The others' uplinks suffice all
-// the same: of 60 runs the least had 0.974 in time with push, 0.971 with pull, 0.910 with rarest.
+// Free riders send no coded packets, pushed or requested. The uplinks of the others still suffice:
+// of 60 runs the worst had 0.974 in time with push, 0.971 with pull, 0.910 with rarest.
 START_TEST(free_riders_send_nothing) {
   static const char *const schemes[] = {"push", "pull", "rarest"};
   const char *const fidelity = fidelities[_i % 3], *const scheme = schemes[_i / 3];
@@ -68,7 +68,7 @@ START_TEST(free_riders_send_nothing) {
 }
 END_TEST
 
-// A seek leaves behind what was there, so nobody has more to play than the window holds.
+// A seek abandons the buffer, so no viewer ever has more to play than the window holds.
 START_TEST(seeks_leave_the_buffer_behind) {
   enum { WINDOW = 16 };
   const char *const settings[] = {"peers",    "24",     "duration", "60 s",    "seeks-per-hour",
@@ -92,7 +92,7 @@ START_TEST(seeks_leave_the_buffer_behind) {
 }
 END_TEST
 
-// So many bytes are left of what a program feeds.
+// Feeds the bytes that are left of a program's input.
 static weft_status feed(void *user, uint8_t *out, size_t room, size_t *bytes) {
   uint64_t *left = user;
   *bytes = *left < room ? (size_t)*left : room;
@@ -101,8 +101,8 @@ static weft_status feed(void *user, uint8_t *out, size_t room, size_t *bytes) {
   return WEFT_OK;
 }
 
-// A bulk source that ends before anybody has come keeps what it has, whether the last segment is
-// whole or not, and whether it loads what is asked for or is fed in order.
+// A bulk source that has read everything before the first viewer comes keeps what it has, whether
+// or not the last segment is complete, and whether it loads segments on request or is fed in order.
 START_TEST(sources_wait_for_the_first_to_come) {
   static const char *const lengths[] = {"40000", "40960", "4096"};
   const char *const settings[] = {
@@ -122,7 +122,8 @@ START_TEST(sources_wait_for_the_first_to_come) {
 }
 END_TEST
 
-// Who fails says nothing, whoever else is polite: only its neighbours' patience tells them.
+// A failing viewer sends no goodbye, however polite others are: its neighbours notice only when
+// their patience ends.
 START_TEST(who_fails_says_no_goodbye) {
   static const char *const departures[] = {"stay", "exponential"};
   for (int leaving = 0; leaving < 2; leaving++) {
@@ -154,7 +155,7 @@ int main(void) {
   Suite *suite = suite_create("conduct");
   TCase *t = tcase_create("conduct");
   tcase_add_loop_test(t, polluters_pollute_and_are_banned, 0, 6);
-  tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
+  tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are always bytes
   tcase_add_loop_test(t, sources_wait_for_the_first_to_come, 0, 6);
   tcase_add_test(t, seeks_leave_the_buffer_behind);
   tcase_add_test(t, who_fails_says_no_goodbye);

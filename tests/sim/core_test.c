@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event core: one order whatever the number of lanes, checked against a plain sorted list, and
-// the arena.
+// The event core: the same order whatever the number of lanes, checked against a plain sorted list;
+// and the arena.
 #define _POSIX_C_SOURCE 200809L
 #include <check.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 enum { ACTORS = 300, WINDOW_US = 700 };
 static const int64_t END_US = 400000;
 
-// An actor that answers what it gets with messages to others, some far off, and sets timers.
+// An actor that responds to events with messages to others, some far in the future, and sets
+// timers.
 typedef struct actor {
   uint64_t hash, rng;
   uint32_t sequence;
@@ -44,7 +45,7 @@ static void count_event(actor *a, int64_t time_us, uint32_t source, uint32_t seq
   a->events++;
 }
 
-// What an event makes the actor do: up to two messages, and a timer.
+// The response to an event: up to two messages, and a timer.
 typedef struct answer {
   weft_sim_message messages[2];
   uint64_t content[2];
@@ -55,7 +56,7 @@ static answer act(actor *a, uint32_t self, int64_t now_us) {
   answer out = {.count = a->rng % 5 == 0 ? 2 : a->rng % 2};
   for (size_t i = 0; i < out.count; i++) {
     const uint64_t r = a->rng = mix(a->rng + i + 1);
-    const int64_t far = r % 31 == 0 ? 250000 : 0; // some times lie past each other's windows
+    const int64_t far = r % 31 == 0 ? 250000 : 0; // some times are beyond other messages' windows
     out.content[i] = r;
     out.messages[i] = (weft_sim_message){.time_us = now_us + WINDOW_US + far + (int64_t)(r % 3000),
                                          .destination = (uint32_t)(r >> 20) % ACTORS,
@@ -76,7 +77,7 @@ static void start(world *w, uint64_t seed) {
 
 // --- On the core
 
-// Processor time as the core sees it: one for each look, and TURN_NS for each turn.
+// Processor time as seen by the core: one tick for each look, and TURN_NS for each turn.
 enum { TURN_NS = 10 };
 static _Thread_local uint64_t ticks;
 static uint64_t thread_ticks(void) { return ++ticks; }
@@ -218,7 +219,7 @@ START_TEST(lanes_do_not_matter) {
   for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
     const weft_sim_effort e = run_on_core(core, test_seed(), threads[t]);
     EXPECT(memcmp(plain, core, sizeof *plain) == 0);
-    // Each lane looks at its clock twice in a window, and the turns are the same.
+    // Each lane reads its clock twice in a window, and the number of turns is always the same.
     EXPECT(e.windows == (uint64_t)(END_US + WINDOW_US - 1) / WINDOW_US && e.between_ns == 0);
     turns = threads[t] == 1 ? (e.lanes_ns - e.windows) / TURN_NS : turns;
     EXPECT(turns > 1000 && e.lanes_ns == e.windows * threads[t] + turns * TURN_NS);
@@ -272,7 +273,7 @@ START_TEST(failures_end_the_run) {
 }
 END_TEST
 
-// Pieces are aligned, apart from each other, and used again.
+// Pieces of the arena are aligned, do not overlap, and are reused.
 START_TEST(arena_gives_and_takes_back) {
   enum { PIECES = 2000 };
   static uint8_t *piece[PIECES];
@@ -296,7 +297,8 @@ START_TEST(arena_gives_and_takes_back) {
     if (round == 2)
       most = weft_sim_arena_bytes(arena);
   }
-  EXPECT(weft_sim_arena_bytes(arena) <= most + most / 2); // sizes differ, their sum hardly
+  // Sizes differ, but their sum hardly changes.
+  EXPECT(weft_sim_arena_bytes(arena) <= most + most / 2);
   weft_sim_arena_free(arena);
   weft_sim_arena_free(NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of a run that was made by hand, so that each is known: who is audience, what is counted
-// for whom, and which quantile is which.
+// Figures of a run made by hand, so that each is known: who counts as audience, what is counted for
+// whom, and which quantile is which.
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static const weft_sim_viewer nobody = {.left_us = WEFT_SIM_NEVER,
                                        .startup_us = -1,
                                        .lag_us = -1};
 
-// Of two hours one saw all, one half an hour from 1:00 on, and one never played; a polluter and one
-// who never came are no audience.
+// Makes viewers of a run of two hours: one saw all, one half an hour from 1:00 on, and one never
+// played; a polluter and one who never came are not audience.
 static void make_viewers(weft_sim_viewer v[VIEWERS]) {
   for (size_t i = 0; i < VIEWERS; i++) {
     v[i] = nobody;
@@ -63,12 +63,13 @@ START_TEST(figures_are_of_the_audience) {
   EXPECT(figure(&m, "lag_p50_s") == 6 && figure(&m, "lag_p99_s") == 8);
   EXPECT(figure(&m, "done_p50_s") == 10); // from joining
   EXPECT(isnan(figure(&m, "no_progress")));
-  // Bulk has no pace, and nobody is late.
+  // Bulk has no pace, and no viewer is late.
   r.segment_us = 0;
   EXPECT(weft_sim_measure(&p, &r, &m) == WEFT_OK);
   EXPECT(isnan(figure(&m, "continuity")) && isnan(figure(&m, "never_played")));
   EXPECT(figure(&m, "done_p99_s") == 10 && figure(&m, "no_progress") == 0);
-  // One that was ended has no times, which would be of the few who were done, and no shares.
+  // A run that was ended early has no times, which would be those of the few that were done, and no
+  // shares.
   r.no_progress = true;
   EXPECT(weft_sim_measure(&p, &r, &m) == WEFT_OK);
   EXPECT(figure(&m, "no_progress") == 1 && figure(&m, "done") == 1);
@@ -76,7 +77,7 @@ START_TEST(figures_are_of_the_audience) {
 }
 END_TEST
 
-// 1,000 packets of 100 bytes: each byte that left is in one share.
+// Of 1,000 packets of 100 bytes, each byte that left an uplink is counted in one share.
 START_TEST(shares_are_of_all_that_left) {
   weft_sim_parameters p = sim_fixture_with(NULL, (const char *const[]){NULL});
   weft_sim_metrics m = {0};
@@ -119,7 +120,7 @@ START_TEST(shares_are_of_all_that_left) {
   EXPECT(is(figure(&m, "share_polluted"), 500 / all));
   EXPECT(is(figure(&m, "share_header"), header / all));
   EXPECT(is(figure(&m, "share_control"), control / all));
-  EXPECT(is(figure(&m, "share_lost"), (1000 - 705) * 100 / all)); // those that wait are in it
+  EXPECT(is(figure(&m, "share_lost"), (1000 - 705) * 100 / all)); // includes those still queued
   EXPECT(is(figure(&m, "dependent_per_innovative"), 50.0 / 600));
 }
 END_TEST

@@ -10,15 +10,15 @@
 #include "sim/swarm/swarm.h"
 #include "tests/support/test_rng.h"
 
-// What went wrong, with the seed to see it again.
+// Fails with the condition and the seed to reproduce it.
 #define EXPECT(condition)                                                                          \
   do {                                                                                             \
     if (!(condition))                                                                              \
       ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
   } while (0)
 
-// A figure that hangs on chance, told in any case: how far it lies from its bound says how often it
-// will miss that.
+// Checks a figure that depends on chance, and always prints it: its distance from the bound shows
+// how often it will miss it.
 #define EXPECT_BOUND(value, relation, bound)                                                       \
   do {                                                                                             \
     const double value_is_ = (value), bound_is_ = (bound);                                         \
@@ -29,11 +29,11 @@
 #define EXPECT_LEAST(value, least) EXPECT_BOUND(value, >=, least)
 #define EXPECT_BELOW(value, limit) EXPECT_BOUND(value, <, limit)
 
-// A scenario (NULL: the defaults) and what differs from it: names and values in turn, NULL behind
-// the last. The seed is the test run's.
+// Returns a scenario (NULL: the defaults) with changes: names and values alternate, and NULL ends
+// the list. The seed is that of the test run.
 weft_sim_parameters sim_fixture_with(const char *scenario, const char *const *settings);
 
-// A swarm that has run to its end, and what came of it; the caller frees the swarm.
+// Runs a swarm to its end and gives its result; the caller frees the swarm.
 weft_sim_swarm *sim_fixture_run(const weft_sim_options *options, weft_sim_result *result);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mesh of a thousand peers with six to eight neighbours each and uplinks that are nearly full
-// must go on as it began: each segment begins its way while those before it are still being
-// completed. When it waited for them, every segment was a little later than the one before, until
-// after a minute or two none came in time (docs/scale.md).
+// A mesh of a thousand peers with six to eight neighbours each and almost full uplinks must keep
+// going as it began: each segment starts to spread while earlier ones are still being completed.
+// When segments waited for earlier ones, each was a little later than the one before, until after a
+// minute or two none arrived in time (docs/scale.md).
 #include "sim/model.h"
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
@@ -16,7 +16,7 @@ static weft_engine_statistics run(const weft_sim_parameters *p) {
   return all;
 }
 
-// A mesh that streams 768 kbit/s, in segments of 5.46 s, for so long.
+// Runs a mesh that streams 768 kbit/s, in segments of 5.46 s, for the given time.
 static weft_engine_statistics run_mesh(const char *peers, const char *duration,
                                        uint32_t uplink_bits_per_s) {
   const char *const settings[] = {"fidelity",    "rank",      "segment-blocks", "128",
@@ -38,17 +38,18 @@ static weft_engine_statistics run_mesh(const char *peers, const char *duration,
 }
 
 START_TEST(segments_do_not_wait_for_those_before_them) {
-  // 1.24 streams; 1.19 are needed, with all that is in vain. Each viewer sees 13 segments due.
+  // The uplinks carry 1.24 streams; 1.19 are needed, including useless packets. 13 segments are due
+  // to each viewer.
   const weft_engine_statistics all = run_mesh("1000", "100 s", 950000);
   EXPECT(all.due >= 1000 * 13);
   EXPECT_LEAST((double)all.in_time / (double)all.due, 0.999);
-  // What adds nothing: less than a fifth of what does.
+  // Useless packets: less than a fifth of the useful ones.
   EXPECT_BELOW((double)(all.received_dependent + all.received_late),
                0.2 * (double)all.received_innovative);
 }
 END_TEST
 
-// What its uplinks carry is played, less what it takes to find out: not nothing at all.
+// With too little uplink, viewers still play what the uplinks carry, minus what finding out costs.
 START_TEST(with_too_little_uplink_a_part_is_played) {
   const weft_engine_statistics all = run_mesh("400", "10 min", 680000);
   EXPECT(all.due >= 400 * 100);
@@ -56,8 +57,8 @@ START_TEST(with_too_little_uplink_a_part_is_played) {
 }
 END_TEST
 
-// 32 peers at a time, each of three streams' uplink, stay 30 s on the mean and leave without a
-// word. Segments fail, but not for want of uplink.
+// 32 peers at a time, each with an uplink of three streams, stay 30 s on average and leave without
+// notice. Segments are missed, but not for lack of uplink.
 START_TEST(with_enough_uplink_churn_has_nothing_forgone) {
   const char *const settings[] = {"fidelity",
                                   "coefficients",
@@ -113,7 +114,7 @@ START_TEST(with_enough_uplink_churn_has_nothing_forgone) {
 }
 END_TEST
 
-// What came in time of all that was due to the viewers of a class.
+// Returns the part of what was due to the viewers of a class that arrived in time.
 static double continuity(const weft_sim_result *result, size_t class_index) {
   uint64_t due = 0, in_time = 0;
   for (size_t i = 0; i < result->viewer_count; i++)
@@ -125,7 +126,7 @@ static double continuity(const weft_sim_result *result, size_t class_index) {
   return (double)in_time / (double)due;
 }
 
-// Viewers of the parameters that are of a class.
+// Counts the viewers of a class.
 static size_t viewers_of(const weft_sim_parameters *p, size_t class_index) {
   weft_sim_model m;
   EXPECT(weft_sim_model_init(&m, p) == WEFT_OK);
@@ -138,7 +139,8 @@ static size_t viewers_of(const weft_sim_parameters *p, size_t class_index) {
 
 // Viewers with a link of five sixths of the stream and its headers play a part of it, and the
 // others everything. When all segments were sent alike, they played 0.01 to 0.03. A link of 1.2
-// times that is too narrow where packets come in vain: 0.34 to 0.39 while only what came told it.
+// times the stream is too narrow as well if useless packets arrive: 0.34 to 0.39 while its width
+// was learned only from what arrived.
 START_TEST(a_narrow_link_plays_a_part) {
   static const struct narrow_case {
     const char *scheme, *peers, *classes;
@@ -206,8 +208,8 @@ START_TEST(a_narrow_link_plays_a_part) {
     p.classes[i].up_bits_per_s = i == c->narrow ? 300000 : 2304000;
   }
   p.classes[c->narrow].down_bits_per_s = c->link_bits_per_s;
-  while (!viewers_of(&p, c->narrow)) // each viewer's class is drawn: of 30, a fifth, and of 800
-    p.seed++;                        // seeds one has none
+  while (!viewers_of(&p, c->narrow)) // classes are drawn, narrow for one viewer in five:
+    p.seed++;                        // with 30, one seed in 800 has none
   const weft_sim_options options = {.parameters = &p, .threads = 2};
   weft_sim_result result;
   weft_sim_swarm *swarm = sim_fixture_run(&options, &result);

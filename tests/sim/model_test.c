@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's laws one by one, over thousands of draws: who comes and fails when, how far two peers
-// are apart, and whom a tracker names.
+// The laws of the model one by one, over thousands of draws: who comes and fails when, how far two
+// peers are apart, and whom a tracker names.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static void take(moments *m, double value) {
   m->variance += ((value - before) * (value - m->mean) - m->variance) / m->count;
 }
 
-// Gaps of a Poisson process have its mean as their deviation, and exp(-1) of them exceed it.
+// The gaps of a Poisson process have their mean as their deviation, and a part of exp(-1) exceeds
+// it.
 START_TEST(arrivals_come_by_chance) {
   const char *const settings[] = {"arrival", "poisson", "arrivals-per-s", "20", NULL};
   const weft_sim_parameters p = with(settings);
@@ -52,7 +53,7 @@ START_TEST(arrivals_come_by_chance) {
 }
 END_TEST
 
-// So many within the flash, evenly; the others as they would without it, from the start.
+// The flash's share comes evenly within its time; the others come as without it, from the start.
 START_TEST(a_flash_comes_within_its_time) {
   const char *const settings[] = {"arrival", "flash",          "flash-share", "0.6", "flash-within",
                                   "30 s",    "arrivals-per-s", "10",          NULL};
@@ -96,7 +97,8 @@ START_TEST(a_share_of_those_who_are_there_fails) {
 }
 END_TEST
 
-// Of many pairs; the access delays of both ends (none with `plain`) come on top.
+// Measures the delays of many pairs; the access delays of both ends (none with `plain`) are
+// additional.
 static moments delays_of(const weft_sim_parameters *p, const weft_sim_model *m, bool mates) {
   moments delay = {0};
   for (uint32_t a = 1; a < PEERS; a++) {
@@ -118,11 +120,11 @@ START_TEST(delays_are_as_far_as_asked) {
   weft_sim_model m = model_of(&p);
   const moments even = delays_of(&p, &m, true); // all are of one provider
   EXPECT(fabs(even.mean - 50) < 1 && fabs(sqrt(even.variance) - 80 / sqrt(12)) < 1);
-  // In the unit square two are 0.5214 apart on the mean, of sqrt(2) at most.
+  // Two points of the unit square are 0.5214 apart on average, and at most sqrt(2).
   p.latency = WEFT_SIM_PLANE;
   const moments square = delays_of(&p, &m, true);
   EXPECT(fabs(square.mean - (10 + 80 * 0.5214 / sqrt(2))) < 1);
-  // Providers have places 0.3 wide.
+  // Each provider covers a square 0.3 wide.
   p.isps = 20;
   const moments near = delays_of(&p, &m, true), far = delays_of(&p, &m, false);
   EXPECT(fabs(near.mean - (10 + 80 * 0.3 * 0.5214 / sqrt(2))) < 1 && far.mean > near.mean + 5);
@@ -130,8 +132,8 @@ START_TEST(delays_are_as_far_as_asked) {
 }
 END_TEST
 
-// The source's own access delay, or the first class's; and windows are as long as the least path,
-// which may be one of the source's.
+// The source has its own access delay, or the first class's; windows are as long as the shortest
+// path, which may be one of the source's.
 START_TEST(the_source_is_as_far_as_asked) {
   static const struct {
     const char *delay;
@@ -181,8 +183,7 @@ START_TEST(regions_are_as_far_as_the_matrix_says) {
 }
 END_TEST
 
-// So many of a tracker's answers are of the asker's provider, and of the others as many as chance
-// has it.
+// The given share of a tracker's answers is of the asker's provider, and the others are random.
 START_TEST(trackers_name_neighbours) {
   enum { ANSWERS = 20000 };
   const char *const settings[] = {"arrival", "together", "isps", "5", "isp-local", "0.6", NULL};
@@ -200,7 +201,7 @@ START_TEST(trackers_name_neighbours) {
 }
 END_TEST
 
-// However few mates of so many there are: with 100 providers one peer in 100 is one.
+// The same if there are very few mates: with 100 providers one peer in 100 is one.
 START_TEST(trackers_name_neighbours_of_many_providers) {
   const char *const settings[] = {"arrival", "together", "isps", "100", "isp-local", "1", NULL};
   const weft_sim_parameters p = with(settings);
@@ -212,8 +213,8 @@ START_TEST(trackers_name_neighbours_of_many_providers) {
 }
 END_TEST
 
-// All who are there are named alike, and nobody else, however many came and left before: 200 come
-// every second and stay for one.
+// A tracker names all who are present equally often, and nobody else, however many came and left
+// before: 200 come every second and stay for one.
 START_TEST(trackers_name_who_is_there) {
   enum { DRAWS = 200 };
   const char *const settings[] = {
@@ -227,11 +228,11 @@ START_TEST(trackers_name_who_is_there) {
     weft_sim_rng rng = {.state = test_seed() + (uint64_t)now_us};
     const uint32_t came = weft_sim_arrived(&m, now_us);
     memset(named, 0, (PEERS + 1) * sizeof *named);
-    double there = 1, local = 0; // the source is
+    double there = 1, local = 0; // the source is present
     for (uint32_t i = 1; i <= came; i++)
       there += m.leave_us[i] > now_us;
     EXPECT(there > 50);
-    // Somebody who comes just now, and all of whose provider's are others.
+    // The asker has just come; all peers of its provider are others.
     for (int i = 0; i < DRAWS * (int)there; i++) {
       const uint32_t who = weft_sim_find_peer(&m, came + 1, now_us, &rng);
       EXPECT(who <= came && m.leave_us[who] > now_us);

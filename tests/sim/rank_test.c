@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistical fidelity against exact ranks in whole swarms that its constant was not fitted on:
-// what studies read must come out alike, or the model has drifted.
+// The statistical fidelity against exact ranks in whole swarms that its constant was not fitted to:
+// the figures used in studies must agree, or the model has drifted.
 #include <math.h>
 #include <stdio.h>
 
@@ -44,8 +44,9 @@ static void run(const shape *s, const char *fidelity, uint64_t number, double ou
   weft_sim_swarm_free(swarm);
 }
 
-// Bounds are a little above the errors of docs/studies/rank-agreement.csv, whose other swarms they
-// hold for too. With four seeds a side the second shape came within 3.3 deviations of two of them.
+// The bounds are slightly above the errors in docs/studies/rank-agreement.csv, and hold for its
+// other swarms as well. With four seeds per side the second shape came within 3.3 deviations of two
+// of them.
 START_TEST(rank_agrees_with_coefficients_in_other_swarms) {
   double exact[FIGURES] = {0}, rank[FIGURES] = {0};
   for (uint64_t number = 0; number < SEEDS; number++) {

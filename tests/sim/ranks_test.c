@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results over ranks, with a double of a transport: the first of two ranks, the other one of which
-// sends nobody anything and has the same to tell in the end. tests/cli/sim_mpi_test.sh has ranks
+// Results over MPI ranks, with a test double of a transport: this is the first of two ranks, and
+// the other sends no messages and reports the same at the end. tests/cli/sim_mpi_test.sh has ranks
 // that talk to each other.
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { RANKS = 2 };
 
 static weft_status exchange(void *user, const void *const *data, const size_t *bytes,
                             const void **in, size_t *in_bytes) {
-  static const uint64_t parcel[16]; // of zeros: all is well, and no letters
+  static const uint64_t parcel[16]; // zeros: success, and no letters
   (void)user, (void)data, (void)bytes;
   in[1] = parcel;
   in_bytes[1] = sizeof parcel;

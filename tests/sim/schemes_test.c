@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schemes of a study must each be a strong one: with as many neighbours as real systems have,
-// so that everybody knows the source, those that ask must neither overload it nor ask in vain. And
-// where places are short nobody may be left without neighbours, whatever the scheme.
+// The schemes compared in a study must each be strong: with as many neighbours as real systems
+// have, so that every peer knows the source, asking schemes must neither overload it nor ask in
+// vain. And if places are short, no peer may be left without neighbours, whatever the scheme.
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
@@ -34,7 +34,7 @@ static weft_sim_totals run_together(const char *scheme, const char *neighbours, 
 static const char *const schemes[] = {"rarest", "pull"};
 static const char *const few_and_many[][2] = {{"12", "16"}, {"30", "50"}};
 
-// What comes in vain does so while all join, and differs from run to run: three are asked together.
+// Useless packets arrive while peers join, and their number varies: three runs are judged together.
 START_TEST(asking_schemes_hold_with_many_neighbours) {
   uint64_t in_vain = 0, innovative = 0;
   for (uint64_t number = 0; number < 3; number++) {
@@ -42,7 +42,7 @@ START_TEST(asking_schemes_hold_with_many_neighbours) {
                                            few_and_many[_i % 2][1], (test_seed() >> 12) + number);
     const weft_engine_statistics *p = &t.peers, *s = &t.source;
     EXPECT((double)p->in_time >= 0.99 * (double)p->due);
-    // Not all of the 7.8 streams that its uplink holds, less headers, and little in vain.
+    // Less than the 7.8 streams that its uplink carries without headers, and few useless packets.
     EXPECT((double)s->sent_payload_bytes < 5.5 * 20 * 768e3 / 8);
     in_vain += p->received_dependent + p->received_late;
     innovative += p->received_innovative;
@@ -51,12 +51,12 @@ START_TEST(asking_schemes_hold_with_many_neighbours) {
 }
 END_TEST
 
-// A packet in five is lost, requests and answers alike. What was lost must not be taken for an
-// answer that is late: 0.30 to 0.55 came in time (82 runs of both schemes) while each such loss
-// halved what is asked at once, and was asked for again as late as of a neighbour that is slow.
-// More than an eighth is congestion to who sends, so now and then one of the six falls behind: of
-// 2,400 runs each 0.9998 (pull) and 0.9978 (rarest) came in time, but 0.933 and 0.867 of the worst.
-// Eight runs together had 0.992 and 0.982 at least.
+// One packet in five is lost, requests and answers alike. A loss must not be taken for a late
+// answer: 0.30 to 0.55 arrived in time (82 runs of both schemes) when each such loss halved what is
+// asked for at once, and was asked for again as late as of a slow neighbour. Senders take a loss of
+// more than an eighth for congestion, so now and then one of the six falls behind: of 2,400 runs
+// each, 0.9998 (pull) and 0.9978 (rarest) arrived in time, but 0.933 and 0.867 in the worst. Eight
+// runs together had at least 0.992 and 0.982.
 START_TEST(asking_schemes_hold_under_heavy_loss) {
   const char *const settings[] = {
       "scheme",  schemes[_i],     "peers",     "6",       "duration", "20 s",    "loss",
@@ -76,8 +76,8 @@ START_TEST(asking_schemes_hold_under_heavy_loss) {
 }
 END_TEST
 
-// Runs in which those that can be connected to, a third of all, had taken all places from each
-// other, and some behind NATs had one neighbour for good: 0.967, 0.983 and 0.983 came in time.
+// In these runs the connectable peers, a third of all, had taken all places from each other, and
+// some peers behind NATs kept one neighbour for good: 0.967, 0.983 and 0.983 arrived in time.
 START_TEST(nobody_is_left_with_one_neighbour) {
   static const uint64_t seeds[] = {459623297223, 72, 25};
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
@@ -87,10 +87,10 @@ START_TEST(nobody_is_left_with_one_neighbour) {
 }
 END_TEST
 
-// Viewers stay 25 s on the mean and leave without a word, and half of them cannot be connected to:
-// newcomers need the places of those who are gone, and of those who can spare theirs. Of 40 runs
-// the worst had 0.9960 (push) and 0.9858 (pull); without room for newcomers 0.862 and 0.766, and
-// the mean 0.989 and 0.931.
+// Viewers stay 25 s on average and leave without notice, and half of them cannot be connected to:
+// newcomers need the places of those that left, and of those that can spare theirs. Of 40 runs the
+// worst had 0.9960 (push) and 0.9858 (pull); without room for newcomers 0.862 and 0.766, and the
+// mean 0.989 and 0.931.
 START_TEST(newcomers_find_room_under_churn) {
   static const struct {
     const char *scheme;

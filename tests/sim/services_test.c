@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scenarios without a swarm: a streaming server in virtual time, and a store against what
-// probability says of it.
+// The scenarios without a swarm: a streaming server in virtual time, and a store compared with
+// probability theory.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <string.h>
@@ -54,12 +54,12 @@ START_TEST(a_server_serves_everybody) {
       "loss",  "0.02",        NULL};
   weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
   weft_sim_service a = serve(&p, NULL), b = serve(&p, "scalar");
-  EXPECT(same(&a, &b)); // whatever codes
+  EXPECT(same(&a, &b)); // whichever row codes
   const weft_sim_totals *t = &a.result.totals;
   EXPECT(t->viewers == 10 && t->peers.due > 50 && t->peers.in_time == t->peers.due);
   EXPECT(t->delivered_bytes >= 50 * 16 * 512);
   EXPECT(a.result.memory_bytes > 16 * 512 && a.result.memory_bytes < 64 << 20);
-  // The lane was busy for what it coded at that rate.
+  // The lane was busy with what it coded, at that rate.
   EXPECT(fabs(figure(&a, "coding_load") - (double)t->source.sent_payload_bytes / 20e6 / 12) < 1e-3);
   EXPECT(figure(&a, "requests_again") > 0);
   p.seed++;
@@ -71,7 +71,7 @@ START_TEST(a_server_serves_everybody) {
 }
 END_TEST
 
-// Ten streams of 64 kbit/s, in segments of 16 blocks of 512 bytes.
+// Runs ten streams of 64 kbit/s, in segments of 16 blocks of 512 bytes.
 static weft_sim_service serve_ten(const char *coding_rate, const char *duration, const char *lag) {
   const char *const settings[] = {"peers",       "10",        "duration",       duration,
                                   "coding-rate", coding_rate, "segment-blocks", "16",
@@ -82,25 +82,25 @@ static weft_sim_service serve_ten(const char *coding_rate, const char *duration,
   return serve(&p, NULL);
 }
 
-// They ask for more than it codes: some come late, and its lane never rests.
+// Clients ask for more than the server can code: some packets are late, and its lane never rests.
 START_TEST(a_slow_server_is_late) {
   weft_sim_service s = serve_ten("40k", "16 s", "2 s");
   const weft_sim_totals *t = &s.result.totals;
   EXPECT(t->peers.in_time < t->peers.due);
   EXPECT(figure(&s, "coding_load") > 0.85 && figure(&s, "coding_load") <= 1);
-  EXPECT(figure(&s, "packets_per_product") > 4); // they gather
+  EXPECT(figure(&s, "packets_per_product") > 4); // requests are gathered
   weft_sim_service_clear(&s);
 }
 END_TEST
 
-// A server that codes a quarter of what is asked for has at most a quarter in time: what is given
-// up for the newest segment, or never begun, is due as well.
+// A server that can code a quarter of what is asked for delivers at most a quarter in time: what is
+// given up for the newest segment, or never started, counts as due as well.
 START_TEST(an_overloaded_server_owes_what_it_does_not_serve) {
   weft_sim_service s = serve_ten("20k", "60 s", "6 s");
   const weft_sim_totals *t = &s.result.totals;
   const double segment_bytes = 16 * 512, segment_s = segment_bytes * 8 / 64e3;
-  // All that was there for a lag, of each client, give or take one where it came and one
-  // where the run ends.
+  // Everything that was available for a lag is due, for each client, plus or minus one at its start
+  // and one at the end of the run.
   EXPECT(fabs((double)t->peers.due - 10 * (60 - 6) / segment_s) <= 10 * 2);
   EXPECT((double)t->peers.in_time <= 0.25 * (double)t->peers.due);
   EXPECT((double)t->peers.in_time * segment_bytes <= (double)t->delivered_bytes);
@@ -109,8 +109,8 @@ START_TEST(an_overloaded_server_owes_what_it_does_not_serve) {
 }
 END_TEST
 
-// Products of thousands of packets: when they are done does not depend on how many of them the
-// machine had coded when it was asked.
+// Products of thousands of packets: their completion time must not depend on how many of them the
+// machine has already coded when it is asked.
 START_TEST(a_server_with_large_products_repeats) {
   const char *const settings[] = {"peers",       "4000",     "duration",       "4 s",
                                   "coding-rate", "1M",       "segment-blocks", "16",
@@ -128,7 +128,8 @@ START_TEST(a_server_with_large_products_repeats) {
 }
 END_TEST
 
-// A lane and an uplink that are far behind when the run ends have worked all the time, not longer.
+// A lane and an uplink that are far behind at the end of the run have worked all the time, no
+// longer.
 START_TEST(a_run_ends_for_lane_and_uplink) {
   const char *const lanes[] = {"coding-rate", "2k", "source-upload", "1G", NULL};
   const char *const uplinks[] = {"coding-rate", "100M", "source-upload", "64k", NULL};
@@ -160,7 +161,8 @@ START_TEST(a_run_ends_for_lane_and_uplink) {
 }
 END_TEST
 
-// What is not at the client when the run ends is no answer, however far behind the uplink is.
+// An answer counts only if it reaches the client before the run ends, however far behind the uplink
+// is.
 START_TEST(an_answer_is_there_within_the_run) {
   const char *const settings[] = {
       "peers",         "20",  "duration", "12 s", "coding-rate", "100M", "segment-blocks", "16",
@@ -176,7 +178,8 @@ START_TEST(an_answer_is_there_within_the_run) {
 }
 END_TEST
 
-// Who asks for more than the uplink or its own downlink carries waits for `queue`, not longer.
+// A client that asks for more than the uplink or its own downlink carries waits for `queue`, no
+// longer.
 START_TEST(a_server_keeps_to_its_queues) {
   const char *const uplinks[] = {"64k", "1G"};
   for (size_t i = 0; i < 2; i++) {
@@ -189,10 +192,10 @@ START_TEST(a_server_keeps_to_its_queues) {
     weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
     p.classes[0].down_bits_per_s = i ? 100000 : p.classes[0].down_bits_per_s;
     weft_sim_service s = serve(&p, NULL);
-    // Two ways, the queue, what waits for others (gather) and is coded, and the last packet.
+    // Two ways, the queue, gathering and coding, and the last packet.
     EXPECT(s.answer_count > 10);
     EXPECT_BELOW(s.answers_ms[s.answer_count - 1], 300 + 2 * 60 + 2 + 100);
-    EXPECT(figure(&s, "requests_again") > 0); // for what was dropped
+    EXPECT(figure(&s, "requests_again") > 0); // for dropped packets
     p.queue_us = 60000000;
     weft_sim_service longer = serve(&p, NULL);
     EXPECT(longer.answers_ms[longer.answer_count - 1] > 600);
@@ -206,18 +209,18 @@ static double choose(unsigned n, unsigned k) {
   return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
 }
 
-// The next read may be further away than times reach.
+// The next read may be further away than times can express.
 START_TEST(a_store_that_is_hardly_read_is_hardly_read) {
   const char *const settings[] = {"peers",          "32",    "duration", "30 h",
                                   "reads-per-hour", "1e-12", NULL};
   const weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
   weft_sim_service s = keep(&p, NULL);
-  EXPECT(figure(&s, "reads") == 1); // the first one comes half an hour after the start
+  EXPECT(figure(&s, "reads") == 1); // the first comes half an hour after the start
   weft_sim_service_clear(&s);
 }
 END_TEST
 
-// Without loss of disks and without repair, peers are there or not by a coin: a = 3/4.
+// If no disks are lost and nothing is repaired, each peer is present with probability a = 3/4.
 START_TEST(a_store_reads_as_often_as_chance_allows) {
   const char *const settings[] = {
       "peers",       "400", "duration",     "270 h", "stay-mean",    "3 h", "away-mean",      "1 h",
@@ -231,7 +234,7 @@ START_TEST(a_store_reads_as_often_as_chance_allows) {
     expected += choose(8, i) * pow(0.75, i) * pow(0.25, 8 - i);
   EXPECT(fabs(figure(&s, "coded_read_availability") - expected) < 0.01);
   EXPECT(fabs(figure(&s, "copied_read_availability") - (1 - 0.25 * 0.25)) < 0.01);
-  // A read decodes unless all four data shards are there, of the reads that succeed.
+  // A successful read decodes unless all four data shards are there.
   EXPECT(fabs(figure(&s, "coded_reads_decoded") - (1 - pow(0.75, 4) / expected)) < 0.02);
   EXPECT(figure(&s, "coded_lost") == 0 && figure(&s, "coded_repairs") == 0);
   EXPECT(s.result.memory_bytes >= 400 * 2 * 8 * 64 && s.result.memory_bytes < 1 << 20);
@@ -252,7 +255,7 @@ START_TEST(a_store_repairs_what_is_gone) {
     EXPECT(same(&a, &b));
     EXPECT(figure(&a, "coded_repaired_parts") > 100 && figure(&a, "copied_repaired_parts") > 20);
     weft_sim_service_clear(&b);
-    p.repair_below = 1; // nobody repairs: shards run out
+    p.repair_below = 1; // no repairs: shards run out
     b = keep(&p, NULL);
     EXPECT(figure(&b, "coded_lost") > figure(&a, "coded_lost") + 10);
     EXPECT(figure(&b, "copied_lost") > 0 && figure(&b, "coded_repairs") == 0);
@@ -262,8 +265,8 @@ START_TEST(a_store_repairs_what_is_gone) {
 }
 END_TEST
 
-// Who is gone is not told: what it held is missed when it has been away for `repair-after`, also
-// where somebody new came in its place long before.
+// Nobody announces that a peer is gone: its shards are missed once it has been away for
+// `repair-after`, even if a new peer took its place long before.
 START_TEST(a_store_learns_by_absence_who_is_gone) {
   const int64_t hour_us = INT64_C(3600) * 1000000;
   const char *const settings[] = {
@@ -275,11 +278,11 @@ START_TEST(a_store_learns_by_absence_who_is_gone) {
   weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
   weft_sim_service s = keep(&p, NULL);
   EXPECT(figure(&s, "coded_repairs") == 0 && figure(&s, "copied_repairs") == 0);
-  EXPECT(figure(&s, "coded_lost") > 30); // 60 are gone every 20 hours
+  EXPECT(figure(&s, "coded_lost") > 30); // 60 leave every 20 hours
   weft_sim_service_clear(&s);
   p.repair_after_us = 12 * hour_us;
   s = keep(&p, NULL);
-  double later = 0; // moved in the hours from then on, in each of which three peers are gone
+  double later = 0; // moved from that hour on; three peers leave in each
   for (size_t h = 0; h < 16; h++)
     if (h < 12)
       EXPECT(s.hours[h].coded_repair_bytes == 0 && s.hours[h].copied_repair_bytes == 0);

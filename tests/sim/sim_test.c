@@ -23,7 +23,7 @@ START_TEST(links_carry_remainders) {
 }
 END_TEST
 
-// Independent losses, and losses in runs: as many as asked for, and runs as long.
+// Independent losses, and losses in runs, are as frequent and the runs as long as requested.
 START_TEST(losses_are_as_frequent_as_asked) {
   enum { DRAWS = 400000 };
   const double losses[] = {0.001, 0.05, 0.5}, bursts[] = {1, 8};
@@ -38,7 +38,7 @@ START_TEST(losses_are_as_frequent_as_asked) {
         runs += now && !before;
         before = now;
       }
-      // Losses in runs of m vary as if there were 2 m times fewer.
+      // Losses in runs of m vary as if there were 2 m times fewer draws.
       const double deviation = sqrt(losses[l] * (1 - losses[l]) * DRAWS * (b ? 2 * bursts[b] : 1));
       EXPECT(fabs(lost - losses[l] * DRAWS) < 6 * deviation);
       const double mean = b ? bursts[b] : 1 / (1 - losses[l]);
@@ -75,7 +75,7 @@ START_TEST(graphs_are_connected_and_bounded) {
 }
 END_TEST
 
-// Arrivals, stays and losses of the model against their laws.
+// Checks arrivals, stays and losses of the model against their laws.
 START_TEST(the_model_follows_its_laws) {
   static const char *const settings[] = {
       "peers",     "20000",     "arrival",     "poisson",       "arrivals-per-s",
@@ -102,25 +102,26 @@ START_TEST(the_model_follows_its_laws) {
   for (size_t i = 0; i < 1000; i++) {
     const uint32_t found = weft_sim_find_peer(&m, 7, middle_us, &rng);
     EXPECT(found <= there && (found == 7 || m.leave_us[found] > middle_us));
-    hidden += weft_sim_behind_nat(&m, found); // they may be met all the same
+    hidden += weft_sim_behind_nat(&m, found); // they may still be met
     const uint32_t a = (uint32_t)weft_sim_rng_below(&rng, 20000), b = (a + 1 + (uint32_t)i) % 20000;
     EXPECT(weft_sim_delay_us(&m, a, b) == weft_sim_delay_us(&m, b, a));
     EXPECT(weft_sim_delay_us(&m, a, b) >= m.window_us);
   }
-  const double nat = 0.25 * 0.5 + 0.75 * 0.4; // and a tenth of these cannot be called through
+  const double nat = 0.25 * 0.5 + 0.75 * 0.4; // and a tenth of these have symmetric NATs
   EXPECT(fabs(hidden / 1000 - nat) < 0.08 && fabs(symmetric / p.peers - nat / 10) < 0.01);
-  // Little's law: those present are arrivals per second times the mean stay.
+  // Little's law: the number present is arrivals per second times the mean stay.
   double present = 0;
   for (int64_t at_us = 150000000; at_us < 390000000; at_us += 1000000)
     for (uint32_t i = 1; i <= p.peers; i++)
       present += m.arrive_us[i] <= at_us && at_us < m.leave_us[i];
-  const double settled = 1 - (exp(-1.5) - exp(-3.9)) / 2.4; // the run has not lasted for ever
+  const double settled = 1 - (exp(-1.5) - exp(-3.9)) / 2.4; // the run is not infinitely long
   EXPECT(fabs(present / 240 / (50 * 100 * settled) - 1) < 0.05);
   weft_sim_model_clear(&m);
 }
 END_TEST
 
-// A trace's stays are what it says, whatever `departure` is; who has none there follows that.
+// Stays given in a trace are followed, whatever `departure` is; for viewers without one that
+// applies.
 START_TEST(a_trace_is_followed) {
   const char *folder = getenv("TEST_TMPDIR");
   char path[256], text[] = "0.5 3\n1\n2.5 0.25\n";
@@ -136,18 +137,18 @@ START_TEST(a_trace_is_followed) {
   EXPECT(m.arrive_us[2] == 1000000 && m.leave_us[2] > 1000000 && m.leave_us[2] < WEFT_SIM_NEVER);
   EXPECT(m.arrive_us[3] == 2500000 && m.leave_us[3] == 2750000);
   weft_sim_model_clear(&m);
-  p.peers = 2; // nobody's arrival is left out
+  p.peers = 2; // no arrival is left out
   EXPECT(weft_sim_model_init(&m, &p) == WEFT_E_BUFFER && m.trace_line == 3);
   weft_sim_model_clear(&m);
   unlink(path);
 }
 END_TEST
 
-// One viewer, one source, no loss: greetings take one way, and the viewer's map, before which the
-// source sends it nothing, another. Then the source's uplink sends all blocks, and a map each
-// map-every, and the last byte takes one way again. In some runs the uplink is idle before its last
-// packets: all others are done, and of these the source waits for word. That takes a round trip and
-// map-every at most.
+// With one viewer, one source and no loss, the time of a download is known: greetings take one way,
+// and the viewer's map, before which the source sends it nothing, another. Then the source's uplink
+// sends all blocks, and a map each map-every, and the last byte takes one way again. In some runs
+// the uplink is idle before its last packets: all others are done, and the source waits for word of
+// these. That takes a round trip and map-every at most.
 START_TEST(one_hop_takes_what_it_must) {
   static const char *const settings[] = {"map-every",
                                          "20 ms",
@@ -186,8 +187,8 @@ START_TEST(one_hop_takes_what_it_must) {
     const weft_sim_options options = {.parameters = &p, .threads = 1};
     weft_sim_result r;
     weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
-    // Blocks as they are have a header of 14 bytes, seeded ones (as which tokens count) 20; a HELLO
-    // has 32 bytes, a map that wants nothing 48.
+    // Uncoded blocks have a header of 14 bytes, seeded ones (which tokens count as) 20; a HELLO has
+    // 32 bytes, a map that wants nothing 48.
     const double up = (double)p.source_bits_per_s / 8, way_s = 0.030;
     const double hellos_s = 32 * 8 / (double)p.classes[0].up_bits_per_s + 32 / up;
     const double blocks_s = ceil(2e6 / 1024) * (1024 + (f == 0 ? 14 : 20)) / up;
@@ -213,8 +214,8 @@ static void note_startup(void *user, uint32_t peer, size_t degree, int64_t done_
     startup_us[peer - 1] = statistics->startup_us;
 }
 
-// A session is open at the initiator after three round trips; an engine counts from then, its
-// viewer from asking. The source takes two: it names them to the others, who play too.
+// The initiator's session is open after three round trips; an engine counts from then, its viewer
+// from asking. The source's takes two: the source names it to the others, which play too.
 START_TEST(joining_takes_three_round_trips) {
   static const char *const settings[] = {"peers",
                                          "8",
@@ -247,7 +248,7 @@ START_TEST(joining_takes_three_round_trips) {
                                          NULL};
   weft_sim_parameters p = sim_fixture_with(NULL, settings);
   p.classes[0].up_bits_per_s = 20000000;
-  p.classes[0].line_bits_per_s = p.source_line_bits_per_s = 1000000000; // nothing waits for bursts
+  p.classes[0].line_bits_per_s = p.source_line_bits_per_s = 1000000000; // no burst has to wait
   int64_t startup_us[JOINERS];
   for (size_t i = 0; i < JOINERS; i++)
     startup_us[i] = -1;
@@ -288,7 +289,7 @@ static outcome run(const weft_sim_parameters *p, const char *backend, size_t thr
   EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
   outcome o = {.status = weft_sim_swarm_run(swarm)};
   EXPECT(weft_sim_swarm_result(swarm, &o.result) == WEFT_OK);
-  for (size_t i = 0; i < o.result.viewer_count; i++) // in order, and everybody
+  for (size_t i = 0; i < o.result.viewer_count; i++) // in order, and all of them
     EXPECT(o.result.viewers[i].peer == i + 1);
   o.result.viewers = NULL;
   weft_sim_swarm_free(swarm);
@@ -319,7 +320,7 @@ START_TEST(runs_repeat_bit_for_bit) {
     EXPECT(a.status == WEFT_OK && a.result.totals.viewers > 30);
     EXPECT(a.result.totals.wrong_bytes == 0 && a.result.totals.packets > 1000);
     EXPECT(same(&a, &again) && same(&a, &threads));
-    p.sampled = 3; // whom the trace and the report follow is nothing to the swarm
+    p.sampled = 3; // how many peers the trace and the report follow makes no difference
     const outcome fewer = run(&p, NULL, 1);
     EXPECT(same(&a, &fewer));
     p.seed++;
@@ -338,7 +339,7 @@ START_TEST(runs_repeat_bit_for_bit) {
 }
 END_TEST
 
-// Every byte that was sent is accounted for: lost or received, and received is of use or not.
+// Every byte sent is lost or received, and every received byte is useful or not.
 START_TEST(bytes_add_up) {
   const double losses[] = {0, 0.05, 0.5};
   for (size_t l = 0; l < 3; l++) {
@@ -359,9 +360,9 @@ START_TEST(bytes_add_up) {
 }
 END_TEST
 
-// Who leaves before having everything is not waited for: when all others have it, the run is over.
-// Of 400 runs with failures one does not get there, which it says: a viewer that is left with two
-// neighbours, for all places are taken, falls behind until nobody holds what it lacks.
+// Viewers that leave before they have everything are not waited for: the run is over when all
+// others have it. Of 400 runs with failures one does not get there, and reports that: a viewer left
+// with two neighbours, as all places are taken, falls behind until no peer holds what it lacks.
 START_TEST(bulk_ends_although_some_leave) {
   static const char *const leaving[2][4] = {{"departure", "exponential", "stay-mean", "5 s"},
                                             {"failure-at", "2 s", "failure-share", "0.3"}};
@@ -391,7 +392,7 @@ START_TEST(bulk_ends_although_some_leave) {
 }
 END_TEST
 
-// Coded packets in the trace are of the segment that they are of, also where they are real bytes.
+// Coded packets in the trace are attributed to their segment, even if they are real bytes.
 START_TEST(the_trace_names_segments) {
   const char *const fidelities[] = {"bytes", "rank"};
   for (size_t f = 0; f < 2; f++) {
@@ -430,8 +431,8 @@ START_TEST(runs_can_be_stopped) {
 }
 END_TEST
 
-// Short of uplink, with deadlines that cannot be kept: engines owe what neighbours take nothing of
-// now, and must sleep until that changes.
+// Uplinks are short and deadlines cannot be met: engines that owe packets which no neighbour
+// accepts at the moment must sleep until that changes.
 START_TEST(engines_that_owe_sleep) {
   static const char *const settings[] = {"fidelity",
                                          "rank",
@@ -474,14 +475,14 @@ START_TEST(engines_that_owe_sleep) {
   weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
   EXPECT(r.totals.packets > 0);
   const double each = (double)r.totals.events / (300 * 20);
-  if (each > 120) // about 52; 240 where they do not
+  if (each > 120) // about 52; 240 if they do not sleep
     ck_abort_msg("%g events a second and peer (WEFT_TEST_SEED=%#llx)", each,
                  (unsigned long long)test_seed());
   weft_sim_swarm_free(swarm);
 }
 END_TEST
 
-// What is refused for want of memory is what would take more than there is.
+// A run is refused for lack of memory only if it would need more than there is.
 START_TEST(memory_is_foreseen) {
   static const char *const settings[] = {"peers",    "1000",     "fidelity", "rank", "arrival",
                                          "together", "duration", "5 s",      NULL};

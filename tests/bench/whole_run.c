@@ -111,7 +111,7 @@ static void check_amounts(const json_t *entry) {
   const double outputs = strcmp(operation, "recover") == 0 && n < m ? n : m;
   check_amount(entry, "output", outputs * k);
   check_amount(entry, "input", (strncmp(operation, "decode", 6) == 0 ? m : sources) * k);
-  // operations with XORs have none
+  // Operations with XORs have none.
   if (json_object_get(json_object_get(entry, "amount_per_call"), "products"))
     check_amount(entry, "products", sources * outputs * k);
 }

@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .rate_bits_per_s = 100000,
                                    .lag_us = plain ? 50000 : 200000, // shorter than startup too
                                    .startup_us = 100000,
-                                   // otherwise nothing is judged before it is played
+                                   // Otherwise nothing is judged before it is played.
                                    .spread_us = 20000,
                                    .patience_us = 300000,
                                    .checksum_us = trust && data[0] & 16 ? 20000 : 0,

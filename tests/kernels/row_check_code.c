@@ -135,7 +135,7 @@ bool row_check_code(row_check *check) {
   for (size_t round = 0; round < ROUNDS; round += check->step) {
     const bool large = round % 16 == 0;
     const size_t lines = 1 + test_rng_below(&rng, 4), m = 1 + test_rng_below(&rng, large ? 16 : 6);
-    // with some, one pass handles folded shards only
+    // With some, one pass handles folded shards only.
     const size_t folded[] = {0, test_rng_below(&rng, m + 1), m};
     const code_shape shape = {.w = 1 + test_rng_below(&rng, PACKETS),
                               .packet_bytes = lines * WEFT_XOR_LINE,

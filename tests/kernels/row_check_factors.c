@@ -29,7 +29,7 @@ static bool run_product(row_check *check, const product *p, const row_check_shap
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;
   kernel.steps_product = kernel.steps_sum = kernel.steps_entry = 0;
-  // stores that bypass the caches need aligned rows
+  // Stores that bypass the caches need aligned rows.
   kernel.steps_past = c->len % 64 == 0 ? 0 : SIZE_MAX;
   row.host = &kernel;
   g.factors = p->factors;

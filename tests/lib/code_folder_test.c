@@ -162,7 +162,7 @@ START_TEST(a_failed_allocation_is_a_status) {
     weft_status status = weft_code_folder_new(&folder, s.path, &memory.allocator);
     if (status == WEFT_OK) {
       const weft_code_store store = weft_code_folder_store(folder);
-      // a failed save only costs a compilation
+      // A failed save only costs a compilation.
       store.save(store.user, machine, source, code, sizeof code);
       status = store.load(store.user, &memory.allocator, machine, source, &found, &bytes);
     }

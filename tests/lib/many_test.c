@@ -56,7 +56,7 @@ static scene scene_new(const weft_allocator *allocator, size_t threads, size_t c
     const weft_segment_id id = fixture_id(n - less, k - less);
     uint8_t key[32] = {7, (uint8_t)i};
     s.decoders[i] = fixture_decoder(s.ctx, &id);
-    // one in five is incomplete
+    // One in five is incomplete.
     fill(s.decoders[i], plain, &id, less == 1 ? id.blocks / 2 : id.blocks);
     EXPECT_OK(weft_decoder_fix_random(s.decoders[i], key));
   }

@@ -305,7 +305,7 @@ START_TEST(recoder_never_sends_zero) {
   EXPECT_OK(weft_recoder_new(ctx, &id, 1, &narrow));
   for (int i = 0; i < 3000; i++) { // after a zero, the next packet would hide it
     EXPECT_OK(weft_recoder_add(narrow, &packet));
-    // would yield only zeros from then on
+    // Would yield only zeros from then on.
     EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes));
   }
   weft_recoder_free(narrow);

@@ -93,7 +93,7 @@ void world_read_range(world *w) {
   } else {
     EXPECT_OK(status);
     EXPECT(memcmp(out, d->of->data + offset, bytes) == 0);
-    // all blocks are in the caller's rows
+    // All blocks are in the caller's rows.
     for (size_t i = 0; d->blocks && i < d->of->id.blocks; i++)
       d->seen[i] = d->blocks + i * d->stride;
     check_seen(d);

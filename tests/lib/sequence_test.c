@@ -74,7 +74,7 @@ static world_encoder *some_encoder(world *w) { return &w->encoder[fixture_below(
 static void encode_next(world *w) {
   world_encoder *e = some_encoder(w);
   const size_t n = e->of->id.blocks, k = e->of->id.block_bytes;
-  // enough for any mode
+  // Enough for any mode.
   const size_t capacity = weft_packet_bytes(&e->of->id, WEFT_PACKET_VECTOR) + 10;
   uint8_t *datagram = fixture_malloc(capacity), *payload = fixture_malloc(k);
   uint8_t vector[MODEL_BLOCKS];

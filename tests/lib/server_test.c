@@ -439,7 +439,7 @@ START_TEST(coded_packets_keep_within_their_bound) {
     ck_assert_int_eq(weft_server_process(b.server, 0), WEFT_OK);
     weft_server_stats stats;
     weft_server_get_stats(b.server, &stats);
-    // as much is started as there is room for
+    // As much is started as there is room for.
     ck_assert_uint_ge(stats.ready_bytes, bound_of_four() / 2);
     server_take_all(b.server, total, check_bound, &b);
     for (uint32_t c = 0; c < CROWD; c++)

@@ -209,7 +209,7 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
   ck_assert_int_eq(request_at(lane.server, 1, 2, 1, 350), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 400), WEFT_OK);
   ck_assert_uint_eq(pending(lane.server), 3);
-  // although 1, due at 850, is ahead of it in turn
+  // Although 1, due at 850, is ahead of it in turn.
   ck_assert_int_eq(weft_server_deadline(lane.server), 800);
   ck_assert_int_eq(request_at(lane.server, 0, 3, 1, 700), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 800), WEFT_OK);
@@ -332,7 +332,7 @@ START_TEST(what_waits_has_a_bound) {
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
   ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_BUFFER);
   ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_BUFFER);
-  // segment 3 is unknown, whatever room there is
+  // Segment 3 is unknown, whatever room there is.
   ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN);
   server_take_all(lane.server, 10, note_client, &seen);
   close_lane(&lane);

@@ -316,7 +316,7 @@ START_TEST(stripes_that_cannot_be_encoded) {
     const weft_stripe lacking[] = {o.s.view, {.shards = some, .bytes = 64}};
     EXPECT_STATUS(weft_code_encode(o.code, lacking, 2, NULL), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_code_verify(o.code, &lacking[1], NULL, &wrong, NULL), WEFT_E_ARGUMENT);
-    // a stripe of no bytes requires nothing
+    // A stripe of no bytes requires nothing.
     EXPECT_OK(weft_code_encode(o.code, &(weft_stripe){.shards = some}, 1, NULL));
   }
   weft_queue_free(queue);

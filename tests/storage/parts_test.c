@@ -186,7 +186,7 @@ START_TEST(verify_names_what_is_wrong) {
     if (lengths[l]) { // one wrong bit of data affects every parity shard
       f.s.shard[c->k - 1][lengths[l] - 1] ^= 0x10;
       EXPECT_OK(weft_code_verify(f.code, &f.s.view, NULL, &count, NULL));
-      // rows of CRS codes may not include it
+      // A row of a CRS code may not depend on that bit.
       EXPECT(count == c->m || weft_code_unit_bytes(f.code) > 1);
       EXPECT(count > 0);
     }

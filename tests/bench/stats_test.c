@@ -30,8 +30,8 @@ START_TEST(quantiles) {
 }
 END_TEST
 
+// A ratio is computed per round, so that a disturbance of both candidates cancels out.
 START_TEST(ratio_is_of_rounds) {
-  // Both are slowed down threefold in the second round, which leaves the quotient unchanged.
   const double a[] = {10, 30, 10}, b[] = {5, 15, 5};
   const weft_bench_ratio ratio = weft_bench_ratio_of(a, all, b, all, 3, 3);
   ck_assert_double_eq(ratio.spread.min, 2);

@@ -30,6 +30,7 @@ static void see_upper_halves(void *user) {
 }
 #endif
 
+// Each candidate starts with the upper halves of the vector registers clear.
 START_TEST(no_candidate_pays_for_the_one_before) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx"))

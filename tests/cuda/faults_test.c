@@ -373,6 +373,7 @@ static weft_status batches_on_a_queue(const weft_allocator *allocator, scene *s)
   return status;
 }
 
+// A failed call on a queue leaves no packets behind that would be written later.
 START_TEST(a_call_that_failed_leaves_nothing_to_write) {
   if (!gpu_skip("a_call_that_failed_leaves_nothing_to_write"))
     starve(540, batches_on_a_queue);
@@ -423,6 +424,7 @@ static bool lack_behind(scene *s, size_t count, long nth, size_t skip, size_t *t
   return reached;
 }
 
+// A failed call does not lose the packets, or the errors, of earlier calls on its queue.
 START_TEST(a_call_that_failed_keeps_what_is_owed) {
   if (gpu_skip("a_call_that_failed_keeps_what_is_owed"))
     return;
@@ -438,6 +440,7 @@ START_TEST(a_call_that_failed_keeps_what_is_owed) {
 }
 END_TEST
 
+// A request for more memory than the device has is refused, and the context still works.
 START_TEST(more_memory_than_there_is) {
   if (gpu_skip("more_memory_than_there_is"))
     return;

@@ -187,6 +187,7 @@ START_TEST(keys_give_the_same_everywhere) {
 }
 END_TEST
 
+// Combinations are right for coefficients and payloads in any kinds of memory.
 START_TEST(combine_memories) {
   if (gpu_skip("combine_memories"))
     return;

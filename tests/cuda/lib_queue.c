@@ -53,6 +53,7 @@ START_TEST(nothing_waits_with_a_queue) {
 }
 END_TEST
 
+// A queue can wrap a stream of the caller's, which the caller may wait for itself and keeps.
 START_TEST(foreign_stream) {
   if (gpu_skip("foreign_stream"))
     return;

@@ -114,6 +114,7 @@ static void stage_free(stage *s) {
   free(s->data);
 }
 
+// All packets decode, with host and device lanes together and with device lanes alone.
 START_TEST(lanes_together) {
   if (gpu_skip(_i ? "device_lane_alone" : "host_and_device_lanes"))
     return;

@@ -250,6 +250,7 @@ static void check_kernel(const weft_program_shape *shape, const uint8_t *bits, t
   ck_assert_int_eq(test_allocator_live(&memory), 0);
 }
 
+// Kernels made from factors compute the product.
 START_TEST(steps) {
   static test_steps t;
   static uint8_t bits[W * SHARDS * W * SHARDS];
@@ -273,6 +274,7 @@ START_TEST(steps) {
 }
 END_TEST
 
+// Kernels made from bit matrices compute the product.
 START_TEST(entries) {
   static uint8_t bits[WEFT_PROGRAM_SUMS * W * SHARDS];
   test_rng rng = test_rng_new(test_seed(), 1800 + (uint64_t)_i);

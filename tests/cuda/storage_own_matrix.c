@@ -17,6 +17,7 @@ static void local_repair(uint8_t *parity) {
     parity[GROUPS * K + j] = (uint8_t)(j + 1);
 }
 
+// A code with the user's matrix encodes and recovers on a device, from all kinds of memory.
 START_TEST(own_matrix) {
   if (gpu_skip("own_matrix"))
     return;

@@ -5,6 +5,7 @@
 #include "tests/cuda/storage_cases.h"
 #include "tests/support/test_main.h"
 
+// Every call of every code gives the right bytes with every kind of memory.
 START_TEST(every_memory) {
   if (gpu_skip("every_memory"))
     return;

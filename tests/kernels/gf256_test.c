@@ -49,6 +49,7 @@ START_TEST(logarithms) {
 }
 END_TEST
 
+// Tables that need no special case for zero give all products.
 START_TEST(tables_without_special_cases) {
   for (unsigned a = 0; a < 256; a++)
     for (unsigned b = 0; b < 256; b++) {
@@ -80,6 +81,7 @@ START_TEST(pairs) {
 }
 END_TEST
 
+// The tables of products by the low and the high four bits are right.
 START_TEST(nibbles) {
   for (unsigned c = 0; c < 256; c++)
     for (unsigned i = 0; i < 16; i++) {
@@ -98,6 +100,7 @@ static uint8_t mapped(uint64_t rows, uint8_t x) {
   return (uint8_t)y;
 }
 
+// The bit matrix of each constant multiplies by it.
 START_TEST(affine_matrices) {
   for (unsigned c = 0; c < 256; c++)
     for (unsigned x = 0; x < 256; x++) {
@@ -106,6 +109,7 @@ START_TEST(affine_matrices) {
 }
 END_TEST
 
+// Each status has a name of its own and a text.
 START_TEST(status_words) {
   for (int s = 0; s < WEFT_STATUS_COUNT; s++) {
     ck_assert_ptr_nonnull(weft_status_text((weft_status)s));
@@ -126,6 +130,7 @@ static uint8_t aes_multiply(uint8_t a, uint8_t b) {
   return (uint8_t)sum;
 }
 
+// The map to the AES field is its own inverse and preserves products.
 START_TEST(the_aes_field) {
   for (unsigned a = 0; a < 256; a++) {
     const uint8_t there = mapped(weft_gf256_aes, (uint8_t)a);

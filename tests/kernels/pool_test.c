@@ -263,6 +263,7 @@ START_TEST(concurrent_callers_take_turns) {
 }
 END_TEST
 
+// Without a pool the caller does all the work.
 START_TEST(no_pool_runs_in_place) {
   count c = {0};
   ck_assert_uint_eq(weft_pool_threads(NULL), 1);

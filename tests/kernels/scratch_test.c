@@ -23,6 +23,7 @@ static void expect_placed(const void *memory) {
   ck_assert_uint_le((uintptr_t)memory % 4096, 3072); // nor near its end
 }
 
+// A returned block is used again, without another allocation.
 START_TEST(what_is_left_serves_the_next_call) {
   test_allocator memory;
   weft_scratch *scratch = scratch_of(&memory);
@@ -49,6 +50,7 @@ START_TEST(what_is_left_serves_the_next_call) {
 }
 END_TEST
 
+// Blocks in excess of those kept are freed when they are returned.
 START_TEST(more_than_are_kept_are_freed) {
   enum { MANY = 40 };
   test_allocator memory;
@@ -64,6 +66,7 @@ START_TEST(more_than_are_kept_are_freed) {
 }
 END_TEST
 
+// Without a store, blocks come from the allocator and return to it.
 START_TEST(without_a_store_it_is_the_allocators) {
   test_allocator memory;
   test_allocator_init(&memory, 0);

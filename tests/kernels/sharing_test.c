@@ -62,6 +62,7 @@ static void share(const weft_backend *row, weft_exec *exec, arena *s, size_t cou
                 (unsigned long long)test_seed());
 }
 
+// However threads share products, all columns are computed.
 START_TEST(every_column_is_made) {
   static const size_t threads[] = {2, 3, 4, 5, 8, 16};
   const weft_machine machine = {.cpu = weft_cpu_features()};

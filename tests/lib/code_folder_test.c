@@ -128,6 +128,7 @@ START_TEST(damaged_files_count_as_missing) {
 }
 END_TEST
 
+// A folder in place of the file, or a missing folder, only means that nothing is kept.
 START_TEST(folders_that_keep_nothing) {
   shelf s;
   char name[600], away[300];

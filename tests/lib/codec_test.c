@@ -67,6 +67,7 @@ START_TEST(every_shape_and_mode) {
 }
 END_TEST
 
+// Segments with the most blocks and with the longest blocks round-trip.
 START_TEST(largest_segments) {
   fixture_start(40);
   weft_ctx *ctx = fixture_ctx(NULL, 2);
@@ -221,6 +222,7 @@ START_TEST(sparse_batches_are_the_product) {
 }
 END_TEST
 
+// Combinations with the caller's coefficients are correct, even if they are all zero.
 START_TEST(caller_owned_coefficients) {
   fixture_start(51);
   weft_ctx *ctx = fixture_ctx(NULL, 1);

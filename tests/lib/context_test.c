@@ -34,6 +34,7 @@ START_TEST(every_row_is_forced_or_refused) {
 }
 END_TEST
 
+// The row given in the options takes precedence over WEFT_BACKEND, and that over the default.
 START_TEST(flag_before_environment_before_default) {
   fixture_start(401);
   weft_ctx *ctx;

@@ -68,6 +68,7 @@ static void count_client(void *user, const weft_server_packet *packet) { // coun
   counts[packet->client]++;
 }
 
+// Requests divided among several products get exactly as many packets as requested.
 START_TEST(split_requests_keep_their_counts) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, small_batches);
@@ -90,6 +91,7 @@ END_TEST
 
 static void gather_for_100(weft_server_options *options) { options->gather_us = 100; }
 
+// Requests gather for gather_us and then share a product.
 START_TEST(requests_wait_for_company_until_the_deadline) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, gather_for_100);
@@ -379,6 +381,7 @@ static void little_ready(weft_server_options *options) {
   options->ready_bytes = (size_t)4 * STRIDE;
 }
 
+// Packets that the caller has not released count towards ready_bytes and delay further ones.
 START_TEST(packets_not_released_hold_further_ones_back) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, little_ready);

@@ -183,6 +183,7 @@ START_TEST(full_products_do_not_overtake_what_is_due) {
 }
 END_TEST
 
+// A full product starts before requests that still gather.
 START_TEST(full_products_overtake_what_is_gathered) {
   one_lane lane = open_busy_lane(behind_the_gate_gathered);
   sequence seen = {.server = lane.server};
@@ -225,6 +226,7 @@ END_TEST
 
 // --- cancelling ---
 
+// A client that cancels gets no more packets, except those that are already being made.
 START_TEST(who_cancels_waits_for_nothing) {
   one_lane lane = open_lane(in_fours_gathered);
   sequence seen = {.server = lane.server};
@@ -318,6 +320,7 @@ END_TEST
 
 // --- limits on waiting requests ---
 
+// Requests for more than pending_packets packets in all are refused.
 START_TEST(what_waits_has_a_bound) {
   one_lane lane = open_lane(at_most_ten);
   sequence seen = {.server = lane.server};
@@ -339,6 +342,7 @@ START_TEST(what_waits_has_a_bound) {
 }
 END_TEST
 
+// By default 2^24 packets may be pending.
 START_TEST(the_bound_of_what_waits_is_large) {
   one_lane lane = open_lane(in_fours);
   ck_assert_int_eq(request_at(lane.server, 0, 0, 1u << 24, 0), WEFT_OK);

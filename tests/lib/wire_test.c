@@ -284,6 +284,7 @@ START_TEST(arguments_out_of_range) {
 }
 END_TEST
 
+// WEFT_PACKET_ROOM_BYTES is the size of the longest packet in any mode.
 START_TEST(room_for_any_mode) {
   for (uint32_t n = 1; n <= 20; n++) {
     const weft_segment_id id = fixture_id(n, 7);

@@ -206,6 +206,7 @@ static void run_on_list(world *w, uint64_t seed) {
   free(list);
 }
 
+// The order of events is the same with any number of threads, and as in a plain list.
 START_TEST(lanes_do_not_matter) {
   world *plain = malloc(sizeof *plain), *core = malloc(sizeof *core);
   EXPECT(plain && core);
@@ -262,6 +263,7 @@ static weft_status run_with(weft_status (*call)(void *, weft_sim_lane *, const w
   return status;
 }
 
+// A failing actor, a message sent too soon, or a request to stop ends the run with its status.
 START_TEST(failures_end_the_run) {
   EXPECT(run_with(sends_too_soon, NULL) == WEFT_E_STATE);
   EXPECT(run_with(fails, NULL) == WEFT_E_MALFORMED);

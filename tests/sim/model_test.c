@@ -70,6 +70,7 @@ START_TEST(a_flash_comes_within_its_time) {
 }
 END_TEST
 
+// At the time of failure the given share of those present fails.
 START_TEST(a_share_of_those_who_are_there_fails) {
   const char *const settings[] = {"arrival",    "poisson",     "arrivals-per-s", "50",
                                   "departure",  "exponential", "stay-mean",      "200 s",
@@ -255,6 +256,7 @@ START_TEST(trackers_name_who_is_there) {
 }
 END_TEST
 
+// Times that overflow are WEFT_SIM_NEVER.
 START_TEST(never_is_never) {
   EXPECT(weft_sim_after(5, 7.9) == 12 && weft_sim_after(0, 0) == 0);
   EXPECT(weft_sim_after(0, 8e18) == INT64_C(8000000000000000000));

@@ -51,6 +51,7 @@ static void note(void *user, uint32_t peer, size_t degree, int64_t done_us,
   t->waited_max_us = s->waited_max_us > t->waited_max_us ? s->waited_max_us : t->waited_max_us;
 }
 
+// Of the ranks' longest waits the longest counts, not the sum.
 START_TEST(longest_waits_are_not_added_up) {
   const char *const settings[] = {"source-upload",  "3M",       "peers",     "60",
                                   "duration",       "10 s",     "fidelity",  "rank",

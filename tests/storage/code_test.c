@@ -315,6 +315,7 @@ static size_t most_in_a_set(size_t stride) {
   return most;
 }
 
+// The strides that weft_code_stride suggests make few shards share a cache set.
 START_TEST(strides_that_share_few_sets) {
   weft_ctx *ctx = context_on(NULL, 1);
   static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 24}};

@@ -195,6 +195,7 @@ static size_t until_compiled(size_t compile_after, const code_case *c, size_t mo
   return read;
 }
 
+// A plan is compiled once that is worthwhile, or after as many bytes as the context says.
 START_TEST(once_it_is_repaid_or_when_the_context_says) {
   const code_case c = {"cauchy_good", 10, 4, 4, 512};
   const size_t call = c.k * c.w * c.packet_bytes, most = 200 * call;
@@ -280,6 +281,7 @@ START_TEST(code_is_never_writable_and_goes) {
 }
 END_TEST
 
+// Machine code that may not be made executable leaves no memory mapped.
 START_TEST(code_that_may_not_be_leaves_nothing) {
   enum { TRIES = 100, PAGES = 64 };
   static uint8_t machine_code[PAGES * PAGE];
@@ -300,6 +302,7 @@ START_TEST(code_that_may_not_be_leaves_nothing) {
 }
 END_TEST
 
+// A process that may not make memory executable codes without machine code.
 START_TEST(a_process_that_may_not_works_without) {
   const weft_backend *row = row_that_compiles();
   test_rng rng = test_rng_new(test_seed(), 3400);

@@ -107,6 +107,7 @@ START_TEST(the_most_plans) {
 }
 END_TEST
 
+// A code's name may contain w and the packet size; malformed and contradictory names are refused.
 START_TEST(names_carry_the_layout) {
   weft_ctx *ctx = context_on(NULL, 1);
   static const char *const bad[] = {"",

@@ -163,6 +163,7 @@ static void random_losses(own *o, weft_ctx *ctx, size_t bytes, test_rng *rng) {
   weft_code_free(o->code);
 }
 
+// Losses of random matrices are recovered exactly if the rank allows it.
 START_TEST(what_follows_is_recovered) {
   test_rng rng = test_rng_new(test_seed(), 60);
   weft_ctx *ctx = context_on(test_host_row((size_t)_i)->name, 1 + (size_t)_i % 2);
@@ -189,6 +190,7 @@ static size_t inputs_for(const own *o, const uint8_t *lost, size_t count) {
   return inputs;
 }
 
+// One lost shard of a local group is recovered from that group alone.
 START_TEST(one_loss_reads_its_group) {
   weft_ctx *ctx = context_on(NULL, 1);
   static own o;
@@ -325,6 +327,7 @@ START_TEST(parts_plans_and_groups) {
 }
 END_TEST
 
+// Precomputing skips losses that cannot be recovered.
 START_TEST(precomputed_where_it_can_be) {
   weft_ctx *ctx = context_on(NULL, 1);
   const uint8_t twice[] = {1, 1, 1, 1}; // two equal parity shards for two data shards

@@ -223,6 +223,7 @@ static weft_ctx *context_with_steps(void) {
   return context_on(row ? row->name : NULL, 1);
 }
 
+// Plans for short stripes or few losses make no factors.
 START_TEST(short_stripes_and_few_losses_ask_for_none) {
   weft_ctx *ctx = context_with_steps();
   weft_code *code = code_with(ctx, &large, 1);

@@ -79,6 +79,7 @@ static bool check_shape(test_allocator *memory, weft_generator_kind kind, size_t
   return found;
 }
 
+// Codes of all sizes have a transform for encoding, which represents their matrix.
 START_TEST(steps_stand_for_the_matrix) {
   test_allocator memory;
   test_allocator_init(&memory, 0);
@@ -115,6 +116,7 @@ static request losses(test_rng *rng, size_t k, size_t m) {
   return r;
 }
 
+// Transforms for random losses represent the matrix of recovery.
 START_TEST(any_losses) {
   enum { Shapes = 60, Times = 4 };
   static const size_t slots[] = {256, 64, 24};
@@ -214,6 +216,7 @@ static void check_detour(const weft_generator *g, const weft_factors *encode, co
   weft_factors_free(detour, g->allocator);
 }
 
+// Recovery from scattered losses is a detour by encoding's factors.
 START_TEST(scattered_losses_go_by_encoding) {
   static const size_t shapes[][2] = {{16, 16}, {32, 8}, {48, 12}, {61, 13}, {64, 16}, {128, 32}};
   enum { SHAPES = sizeof shapes / sizeof *shapes, ROUNDS = 20 };
@@ -273,6 +276,7 @@ START_TEST(products_are_few) {
 }
 END_TEST
 
+// Codes without suitable points have no transforms.
 START_TEST(other_codes_have_none) {
   test_allocator memory;
   test_allocator_init(&memory, 0);

@@ -161,6 +161,7 @@ START_TEST(failure_at_every_call) {
 }
 END_TEST
 
+// Short and interrupted transfers are continued.
 START_TEST(short_and_interrupted) {
   files f;
   files_start(&f, 12, 100 * LENGTH);

@@ -15,6 +15,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
+// Files of all lengths come back from shards of several codes.
 START_TEST(round_trips) {
   static const struct {
     const char *code;
@@ -40,6 +41,7 @@ START_TEST(round_trips) {
 }
 END_TEST
 
+// Any up to M lost shards are rebuilt; more are reported as damage.
 START_TEST(every_loss) {
   enum { K = 4, M = 3 };
   files f;
@@ -105,6 +107,7 @@ static void expect_state(files *f, size_t shard, weft_shard_state wanted, const 
                 weft_shard_state_name(state), weft_shard_state_name(wanted), text);
 }
 
+// Shards that are misplaced, foreign, truncated, overlong or missing are recognised, and repaired.
 START_TEST(wrong_shards) {
   files f, other;
   char first[400], second[400], spare[400];
@@ -231,6 +234,7 @@ START_TEST(forgers_have_no_vote) {
 }
 END_TEST
 
+// A set whose headers name an unknown code is damaged.
 START_TEST(a_code_that_there_is_not) {
   files f;
   files_start(&f, 14, 3000);
@@ -243,6 +247,7 @@ START_TEST(a_code_that_there_is_not) {
 }
 END_TEST
 
+// A set with a key can be read only with that key.
 START_TEST(keys) {
   files f;
   uint8_t right[WEFT_STORE_KEY_BYTES], wrong[WEFT_STORE_KEY_BYTES];
@@ -278,6 +283,7 @@ START_TEST(keys) {
 }
 END_TEST
 
+// A read fetches only the chunks it needs, k of a stripe if one is lost.
 START_TEST(reads_touch_what_they_need) {
   enum { K = 4, CHUNK = 250, SEALED = CHUNK + WEFT_STORE_TRAILER_BYTES };
   files f;
@@ -312,6 +318,7 @@ START_TEST(reads_touch_what_they_need) {
 }
 END_TEST
 
+// Random updates change the data and keep the set sound.
 START_TEST(updates) {
   files f;
   files_start(&f, 7, 5003);
@@ -389,6 +396,7 @@ static int mkdir_for_another(const char *path, mode_t mode) {
   return made;
 }
 
+// If another call locks the new folder first, encode fails and leaves the folder.
 START_TEST(a_folder_of_two) {
   files f;
   files_start(&f, 9, 100);
@@ -405,7 +413,7 @@ START_TEST(a_folder_of_two) {
 }
 END_TEST
 
-// Shard files that the process cannot open are not damaged.
+// The process has no file descriptor left for a shard.
 static int open_no_more(const char *path, int flags, mode_t mode) {
   if (strstr(path, "/shard-")) {
     errno = EMFILE;
@@ -424,6 +432,7 @@ static int open_folder_once(const char *path, int flags, mode_t mode) {
   return files_faulty_io.open(path, flags, mode);
 }
 
+// Running out of file descriptors is an I/O error, not damage.
 START_TEST(too_many_open_files) {
   files f;
   files_start(&f, 10, 100);
@@ -452,6 +461,7 @@ static int open_and_count(const char *path, int flags, mode_t mode) {
   return files_faulty_io.open(path, flags, mode);
 }
 
+// Encode syncs the parent of a folder that was just created.
 START_TEST(a_folder_just_made) {
   files f;
   files_start(&f, 12, 100);
@@ -475,6 +485,7 @@ static int sync_no_folder(int fd) {
   return 0;
 }
 
+// The store works on file systems that cannot sync folders.
 START_TEST(folders_without_sync) {
   files f;
   files_start(&f, 11, 100);

@@ -252,6 +252,7 @@ START_TEST(nothing_is_copied_where_stripes_contradict_themselves) {
 }
 END_TEST
 
+// Unreadable chunks are counted apart from other corrupt ones.
 START_TEST(chunks_that_cannot_be_read_are_told_as_such) {
   files f;
   weft_store *store;

@@ -75,6 +75,7 @@ START_TEST(nonsense) {
 }
 END_TEST
 
+// A chunk's trailer is as in docs/format.md and fits only its place, generation and length.
 START_TEST(chunks) {
   uint8_t chunk[100] = {1, 2, 3}, trailer[WEFT_STORE_TRAILER_BYTES], key[32] = {7};
   const weft_store_trailer about = {.generation = 3, .nonce = 0x1122334455667788};
@@ -94,6 +95,7 @@ START_TEST(chunks) {
 }
 END_TEST
 
+// The sizes of stripes, chunks and shards follow from the header.
 START_TEST(geometry) {
   weft_store_geometry g;
   weft_store_header h = {.k = 4, .m = 2, .chunk_bytes = 100, .length = 1001, .generation = 1};

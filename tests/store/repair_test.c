@@ -257,6 +257,7 @@ static ssize_t read_no_leftovers(int fd, const struct iovec *parts, int count, o
   return files_faulty_io.preadv(fd, parts, count, offset);
 }
 
+// Repair does not replace such a leftover, and uses it once it can be read.
 START_TEST(a_leftover_cannot_be_read_for_a_while) {
   files f;
   begin(&f, 58);
@@ -366,6 +367,7 @@ static void change_header(const files *f, int what) {
   free(shard);
 }
 
+// The changed shard counts as foreign, and is rebuilt.
 START_TEST(a_header_that_is_not_as_others_have_it) {
   files f;
   weft_shard_state state;

@@ -55,6 +55,7 @@ static ssize_t read_growing(int fd, void *out, size_t bytes) {
   return read(fd, out, reads == 1 && bytes > 100 ? 100 : bytes);
 }
 
+// An update whose input grows past its first end is refused.
 START_TEST(input_that_grows) {
   files f;
   begin(&f, 40);
@@ -162,6 +163,7 @@ static int keep_and_fail(const char *from, const char *to) {
   return -1;
 }
 
+// An update repeated with other bytes uses other nonces.
 START_TEST(retried_with_other_bytes) {
   enum { FIRST = WEFT_STORE_JOURNAL_BYTES + WEFT_STORE_RECORD_BYTES, CHUNK = STRIPE / 4 };
   files f;
@@ -199,6 +201,7 @@ static int rename_and_fail(const char *from, const char *to) {
   return done;
 }
 
+// After an update that was committed but not carried out, the open store refuses every call.
 START_TEST(nothing_after_one_that_holds) {
   files f;
   uint8_t other[PATCH];

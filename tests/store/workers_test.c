@@ -121,6 +121,7 @@ static weft_status fail_first(void *user, size_t lane, uint64_t stripe) {
   return WEFT_E_DAMAGED;
 }
 
+// Threads that wait for their turn behind a failed stripe end.
 START_TEST(nobody_waits_behind_a_failure) {
   course c = {.last = STRIPES};
   const weft_store_run run = {
@@ -139,6 +140,7 @@ static weft_status give_nothing(void *user, size_t lane, uint64_t stripe) {
   return WEFT_E_IO;
 }
 
+// No stripe is given after one that failed.
 START_TEST(nothing_is_given_behind_a_failure) {
   for (int round = 0; round < 200; round++) {
     course c = {.last = STRIPES};

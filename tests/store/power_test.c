@@ -223,7 +223,7 @@ START_TEST(power_goes_at_every_call) {
 }
 END_TEST
 
-// As the record holds one call, the first failure is drawn anew for each try.
+// As the record holds one call, the first failure is drawn again for each try.
 START_TEST(power_goes_twice) {
   world w;
   const call which = scenes[_i].which;

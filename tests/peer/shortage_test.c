@@ -36,10 +36,11 @@ static double continuity(const playback *from, const playback *to) {
 }
 
 // 24 peers, four of them at the source, each with six others and an uplink of three quarters of
-// what is needed (320 kbit/s; small packets). After a minute the stream has half its rate.
-START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
+// what is needed (320 kbit/s; small packets). After a minute the stream has half its rate. Returns
+// the continuity before that.
+static double play_scarce_then_enough(uint64_t salt) {
   enum { PEERS = 24, AT_SOURCE = 4, DEGREE = 3, UPLINK = 240000 };
-  swarm *s = swarm_new_live(input, sizeof input, 6);
+  swarm *s = swarm_new_live(input, sizeof input, salt);
   s->options.window = 64;
   swarm_start(s, NULL);
   for (size_t i = 0; i < PEERS; i++)
@@ -51,7 +52,6 @@ START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   const playback begun = played(s);
   swarm_run(s, 60 * SECOND);
   const playback scarce = played(s);
-  EXPECT(continuity(&begun, &scarce) >= 0.52); // 0.43 when all segments were served alike
   EXPECT(scarce.forgone > PEERS);
   s->feed_every_us = 2 * SEGMENT_US;
   swarm_run(s, 90 * SECOND);
@@ -61,6 +61,17 @@ START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   EXPECT(continuity(&enough, &end) >= 0.999);
   EXPECT(end.forgone == 0);
   swarm_free(s);
+  return continuity(&begun, &scarce);
+}
+
+// One swarm in 30 plays half of the stream, the others 0.58 to 0.72 (60 seeds), so four are
+// averaged.
+START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
+  enum { SWARMS = 4 };
+  double sum = 0;
+  for (uint64_t i = 0; i < SWARMS; i++)
+    sum += play_scarce_then_enough(6 + 16 * i);
+  EXPECT(sum / SWARMS >= 0.55); // 0.43 when all segments were served alike
 }
 END_TEST
 

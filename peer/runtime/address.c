@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses as people write them.
+// Parses and prints addresses as people write them.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,18 +23,18 @@ static bool parse_port(const char *text, uint16_t *out) {
   return true;
 }
 
-// Whether the machine knows a way to it. Nothing is sent.
+// Whether this machine has a route to the address. Nothing is sent.
 static bool has_way(const struct addrinfo *a) {
   const int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const bool found =
-      fd >= 0 && (connect(fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EACCES); // a broadcast
+      fd >= 0 && (connect(fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EACCES); // broadcast
   if (fd >= 0)
     close(fd);
   return found;
 }
 
-// Those that there is a way to first: a call takes seconds to fail. Of these those of IPv4, each
-// kind as the resolver ranks it.
+// Looks the name up. Addresses with a route come first, since dialling takes seconds to fail; among
+// these, IPv4 comes first; otherwise the resolver's order is kept.
 static size_t look_up(const char *host, uint16_t port, size_t most, weft_address *out) {
   const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
   struct addrinfo *found;
@@ -53,14 +53,14 @@ static size_t look_up(const char *host, uint16_t port, size_t most, weft_address
   return count;
 }
 
-// "fe80::1%eth0", also "%2": the interface is named, or numbered.
+// Parses "fe80::1%eth0" or "fe80::1%2": the interface is given by name or by number.
 static bool parse_v6(char *text, weft_address *out) {
   char *zone = strchr(text, '%'), *end;
   if (zone)
     *zone++ = '\0';
   if (inet_pton(AF_INET6, text, out->ip) != 1)
     return false;
-  // Those bytes are the zone's.
+  // These bytes hold the zone, so the text must not set them.
   const bool bare = weft_address_take_zone(out) == 0;
   if (!zone)
     return bare;
@@ -89,7 +89,7 @@ size_t weft_address_parse_all(const char *text, size_t most, weft_address *out) 
     host[bytes - 1] = '\0';
     return parse_v6(host + 1, out);
   }
-  // An IPv6 address wants its brackets.
+  // An IPv6 address needs brackets.
   return strchr(host, ':') ? 0 : look_up(host, out->port, most, out);
 }
 
@@ -105,7 +105,7 @@ const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS
   (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? bare.ip + WEFT_V4_PREFIX_BYTES : bare.ip, ip,
                   sizeof ip);
   if (index > 0 && !if_indextoname(index, zone + 1))
-    (void)snprintf(zone + 1, sizeof zone - 1, "%u", (unsigned)index); // gone by now
+    (void)snprintf(zone + 1, sizeof zone - 1, "%u", (unsigned)index); // the interface is gone
   zone[0] = index > 0 ? '%' : '\0';
   (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s%s:%u" : "[%s%s]:%u", ip, zone,
                  (unsigned)address->port);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments that keep their packets until they are decoded by a batch (Shojania and Li's
-// multi-segment decoding). Until then an elimination of the coefficients alone tells what is
-// innovative, and recoding mixes packets as they came; afterwards the blocks themselves are mixed.
-// What a run works on is only read meanwhile, so packets can be made of it all the same.
+// Segments that keep their packets until a batch decodes them (Shojania and Li's multi-segment
+// decoding). Until then, eliminating the coefficients alone shows which packets are innovative, and
+// recoding mixes the packets as they arrived; afterwards it mixes the decoded blocks. A run only
+// reads the packets of its segments, so recoding goes on meanwhile.
 #include "peer/runtime/codec_gather.h"
 
 #include <pthread.h>
@@ -15,9 +15,9 @@
 
 enum { RUN_MOST = 64 };
 
-// What packets are made of: rows of payload, and of coefficients unless the rows are the blocks.
+// What packets are made from: rows of payload, and of coefficients unless the rows are the blocks.
 typedef struct mixer {
-  size_t rows; // 0: none is made yet
+  size_t rows; // 0: not made yet
   weft_segment *payload, *coefficients;
   weft_encoder *mix, *vectors;
 } mixer;
@@ -25,11 +25,11 @@ typedef struct mixer {
 typedef struct gathered {
   weft_segment_id id;
   weft_rng rng;
-  weft_decoder *ranks;   // of the same coefficients and one byte
-  uint8_t *coefficients; // (n, n), `rank` rows as they came
+  weft_decoder *ranks;   // has the same coefficients, and blocks of one byte
+  uint8_t *coefficients; // (n, n), `rank` rows in order of arrival
   uint8_t *payload;      // (n, k)
   uint8_t *blocks;       // (n, k); NULL until decoded
-  bool working;          // in the run
+  bool working;          // part of the run
   mixer mixer;
 } gathered;
 
@@ -39,7 +39,7 @@ struct weft_gatherer {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool threaded, quit, stays;
-  bool given, done; // a run is the thread's; and it has done it
+  bool given, done; // the thread has a run; and has finished it
   size_t count;
   gathered *segments[RUN_MOST];
   weft_decode_job jobs[RUN_MOST];
@@ -100,7 +100,8 @@ static weft_status make_mixer(weft_ctx *ctx, gathered *s, size_t rank) {
   return WEFT_OK;
 }
 
-// Packets over the rows held, whose weights are then multiplied with what the rows are made of.
+// Makes packets over the held rows; their weights are then multiplied by the coefficients that the
+// rows have.
 static weft_status recode(const gathered *s, const weft_batch *batch, uint8_t *weights) {
   const size_t rank = s->mixer.rows;
   weft_batch rows = *batch;
@@ -152,7 +153,7 @@ static weft_decode_job job_of(const gathered *s) {
 }
 
 static void decoded(weft_gatherer *g, gathered *s, weft_decode_job *job) {
-  if (job->status != WEFT_OK) { // for want of memory: it can be tried again
+  if (job->status != WEFT_OK) { // memory ran out: it can be tried again
     give(g->ctx, &job->out);
     return;
   }
@@ -182,7 +183,7 @@ static void *work(void *user) {
   return NULL;
 }
 
-// Takes a run that is done back from the thread; `wait`: waits until it is.
+// Takes a finished run back from the thread; with `wait`, waits until it is finished.
 static void take_back(weft_gatherer *g, bool wait) {
   if (!g->given)
     return;
@@ -230,7 +231,7 @@ static weft_status decode(void *user, void *const *segments, size_t count) {
     g->threaded = weft_thread_start(&g->thread, work, g) == WEFT_OK;
   for (size_t i = 0; i < g->count; i++)
     g->segments[i]->working = true;
-  if (!g->threaded) // then here
+  if (!g->threaded) // without the thread, here
     (void)weft_decode_batch(g->ctx, g->jobs, g->count, NULL);
   (void)pthread_mutex_lock(&g->lock);
   g->given = true;
@@ -247,7 +248,7 @@ static bool decoding(void *user, const void *segment) {
   return s->working;
 }
 
-// One segment, now.
+// Decodes one segment at once.
 static weft_status decode_alone(weft_gatherer *g, gathered *s) {
   if (s->working)
     take_back(g, true);
@@ -318,14 +319,14 @@ static weft_status add(void *user, void *opened, const weft_packet *packet) {
   (void)user;
   const size_t rank = rank_of(s), n = s->id.blocks, k = s->id.block_bytes;
   if (packet->id.blocks != n || packet->id.block_bytes != k)
-    return WEFT_E_FOREIGN; // the rest is the elimination's to see
+    return WEFT_E_FOREIGN; // the elimination checks the rest
   if (rank == n)
     return WEFT_DEPENDENT;
   uint8_t *coefficients = s->coefficients + rank * n;
   WEFT_TRY(weft_packet_coefficients(packet, coefficients));
   weft_packet of_rank = *packet;
   of_rank.id.block_bytes = 1;
-  of_rank.mode = WEFT_PACKET_VECTOR; // seeds are expanded already
+  of_rank.mode = WEFT_PACKET_VECTOR; // seeds have been expanded
   of_rank.coefficients = coefficients;
   WEFT_TRY(weft_decoder_add(s->ranks, &of_rank));
   memcpy(s->payload + rank * k, packet->payload, k);

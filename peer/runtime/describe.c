@@ -55,7 +55,7 @@ bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, wef
 
 void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]) {
   weft_address bare = *address;
-  (void)weft_address_take_zone(&bare); // our number of an interface
+  (void)weft_address_take_zone(&bare); // an interface number is ours alone
   memcpy(out, bare.ip, 16);
   weft_put_number(out + 16, 2, address->port);
 }

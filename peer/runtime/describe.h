@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes tell each other beside the engine's messages: the blob of a handshake, the words
-// between a node and a tracker, and where a node has a port mapped (docs/peer/tracker.md).
+// Messages between nodes besides the engine's: the blob of a handshake, the messages between a node
+// and a tracker, and where a node has a port mapped (docs/peer/tracker.md).
 #ifndef WEFT_PEER_DESCRIBE_H
 #define WEFT_PEER_DESCRIBE_H
 
@@ -8,7 +8,7 @@
 
 #define WEFT_DESCRIPTION_BYTES 76u
 
-// Kinds of messages; the engine's are below.
+// Kinds of messages; the engine's have lower numbers.
 enum {
   WEFT_KIND_ANNOUNCE = 64,
   WEFT_KIND_LIST = 65,
@@ -22,24 +22,24 @@ enum { WEFT_MAPPED_BYTES = 4 + WEFT_LIST_ENTRY_BYTES };
 enum { WEFT_LIST_MAX = 32, WEFT_LIST_MAX_BYTES = WEFT_LIST_BYTES + 32 * WEFT_LIST_ENTRY_BYTES };
 
 size_t weft_describe(weft_node_role role, const weft_stream *stream, uint8_t *out);
-// stream->id is 0 where the other side has none. False: malformed.
+// stream->id is 0 if the other side has no stream. Returns false if it is malformed.
 bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, weft_stream *stream);
 
 size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out);
 bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream);
 // entries: (count) addresses
 size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out);
-// Returns false when malformed; else *stream, *count and entries (WEFT_LIST_MAX).
+// Returns false if malformed; else sets *stream, *count and entries (WEFT_LIST_MAX).
 bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
                      size_t *count);
 
-// called false: the sender calls whoever is there, who should know of it. True: whoever is there
-// calls the receiver.
+// called = false, to a tracker: the sender is dialling the node at `address`, which should be told.
+// called = true, from a tracker: the node at `address` is dialling the receiver.
 size_t weft_tracker_meet_write(bool called, const weft_address *address, uint8_t *out);
 bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
                              weft_address *address);
 
-// Where the sender can be called, too; all zero: nowhere.
+// Where the sender can be dialled, too; all zero: nowhere.
 size_t weft_mapped_write(const weft_address *mapped, uint8_t *out);
 bool weft_mapped_parse(const uint8_t *data, size_t bytes, weft_address *mapped);
 

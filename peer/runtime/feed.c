@@ -15,8 +15,9 @@
 #include "weft/peer_node.h"
 
 enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
-// An input that was silent for longer had a pause, which is no part of a segment's time. What it
-// gave too late is made up for faster than the rate for so long at most: a pause is not.
+// PAUSE_US: a longer silence of the input is a pause, which does not count as part of a segment's
+// time. CATCH_UP_US: an input that is late by this much at most is made up for, faster than the
+// rate; after a longer delay, the pace starts afresh.
 enum { PAUSE_US = 500000, CATCH_UP_US = 250000 };
 
 struct weft_feed {
@@ -24,14 +25,14 @@ struct weft_feed {
   int fd;
   bool udp;
   bool end_seen, ended;
-  uint64_t bytes; // of a file that can be read anywhere
+  uint64_t bytes; // length of a file that can be read at any position
   uint64_t taken;
-  uint8_t *segment; // being filled: segment_bytes, and a datagram's room more
+  uint8_t *segment; // being filled: segment_bytes, and room for a datagram more
   size_t held;
-  int64_t first_us; // when its first byte came, pauses since then left out
-  int64_t last_us;  // when bytes came last
+  int64_t first_us; // when its first byte came, moved on by pauses since then
+  int64_t last_us;  // when bytes last came
   int64_t next_us;  // pace: when the next segment may be taken; 0: at once
-  int64_t due_us;   // when to come again, 0: not for the pace
+  int64_t due_us;   // when to pump again; 0: not because of the pace
   guint watch;
   char *error;
 };
@@ -71,7 +72,7 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
   else if (strcmp(options->input, "-") == 0)
     f->fd = STDIN_FILENO;
   else
-    f->fd = open(options->input, O_RDONLY | O_NONBLOCK | O_CLOEXEC); // a FIFO that nobody writes
+    f->fd = open(options->input, O_RDONLY | O_NONBLOCK | O_CLOEXEC); // may be a FIFO without writer
   if (f->fd < 0 && !code)
     code = errno;
   if (!code && !f->udp && fstat(f->fd, &about) == 0) {
@@ -140,7 +141,7 @@ static weft_status failed(weft_feed *f, const char *why) {
   return WEFT_E_IO;
 }
 
-// Fills the segment with what is there now, without waiting.
+// Fills the segment with what is there now, without blocking.
 static weft_status fill(weft_feed *f, int64_t now_us) {
   const size_t segment = f->options.segment_bytes;
   while (!f->end_seen && f->held < segment) {
@@ -184,7 +185,8 @@ static void pace(weft_feed *f, size_t bytes) {
 
 static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
   const size_t bytes = MIN(f->held, f->options.segment_bytes);
-  // What took long to fill is not late for that: most of the lag is left for its way.
+  // A segment that took long to fill does not count as late for that: most of the lag is left for
+  // its way.
   const int64_t at_us = MAX(f->first_us, now_us - f->options.lag_us / 3);
   WEFT_TRY(weft_engine_source_put(engine, f->segment, bytes, at_us, now_us));
   pace(f, bytes);
@@ -197,7 +199,7 @@ static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
 }
 
 weft_status weft_feed_pump(weft_feed *f, weft_engine *engine, int64_t now_us) {
-  enum { TURN_BYTES = 4 << 20 }; // read, hashed and signed before neighbours are heard again
+  enum { TURN_BYTES = 4 << 20 }; // read, hashed and signed before neighbours are served again
   const uint64_t turn_ends = f->taken + TURN_BYTES;
   while (!f->ended && weft_engine_source_ready(engine) && paced(f, now_us)) {
     if (f->taken >= turn_ends) {

@@ -18,10 +18,10 @@ enum { REQUEST_MS = 10000, SILENCE_MS = 60000, END_MS = 600000, LOOK_MS = 200 };
 typedef struct client {
   weft_http *http;
   weft_place *place;
-  uint64_t at, end; // of the stream: the next byte, and where the answer ends
-  gint64 since_us;  // began
+  uint64_t at, end; // positions in the stream: its next byte, and where its answer ends
+  gint64 since_us;  // when its answer began
   gint64 took_us;   // when it last took something, or had nothing to take
-  bool left;        // the stream went on elsewhere
+  bool left;        // the stream has moved elsewhere
 } client;
 
 struct weft_http {
@@ -29,18 +29,18 @@ struct weft_http {
   struct MHD_Daemon *daemon;
   int epoll_fd, listen_fd;
   guint watch, timer, look;
-  guint pause;            // until then nothing is watched
-  uint8_t *kept;          // the last KEPT bytes of the stream, byte i at i % KEPT
-  uint64_t base, written; // nothing before `base` is there
-  uint64_t given;         // bytes, to all clients
+  guint pause;            // until it fires, the daemon is not watched
+  uint8_t *kept;          // the last KEPT bytes of the stream: byte i is at i % KEPT
+  uint64_t base, written; // nothing before `base` is kept
+  uint64_t given;         // bytes given to all clients
   bool ended, running;
-  bool paced, asked, placed; // by readers; one has asked; one had an answer
-  gint64 gone_us;            // the last reader
-  gint64 end_us, left_us;    // after the end: how long, and by when, all is to be read
+  bool paced, asked, placed; // readers set the pace; a client has asked; a client got an answer
+  gint64 gone_us;            // when the last reader went
+  gint64 end_us, left_us;    // for reading the rest after the end: how long, and until when
   weft_places places;
-  GPtrArray *clients; // of the stream
-  // Of the stream, by its first bytes. NULL before they are here: who asks is suspended, and asked
-  // again after it.
+  GPtrArray *clients; // those that read the stream
+  // The stream's type, by its first bytes. NULL before those are here: requests are suspended until
+  // then.
   const char *type;
 };
 
@@ -59,18 +59,19 @@ static void stop(guint *source) {
   *source = 0;
 }
 
-// Somebody comes, there is nobody, and he is not let in: no descriptor is left for him. With
-// connections the library waits until one ends; without, it would try all the time.
+// Whether a connection waits to be accepted, none is open, and it still is not accepted: no
+// descriptor is left for it. While connections are open, the library waits until one ends;
+// otherwise it would retry all the time.
 static bool starved(const weft_http *http) {
   struct pollfd about = {.fd = http->listen_fd, .events = POLLIN};
   return http->places.all->len == 0 && poll(&about, 1, 0) > 0;
 }
 
-// Lets the library work, and asks when it wants to work again.
+// Lets the library work, and sets a timer for when it wants to work again.
 static void work(weft_http *http) {
   MHD_UNSIGNED_LONG_LONG wait_ms;
   if (http->running || http->pause)
-    return; // from within one of its callbacks, or in vain
+    return; // called from within one of its callbacks, or useless now
   http->running = true;
   (void)MHD_run(http->daemon);
   http->running = false;
@@ -113,14 +114,15 @@ static uint64_t oldest(const weft_http *http) {
   return http->written - http->base > KEPT ? http->written - KEPT : http->base;
 }
 
-// Where nobody has an answer yet who asked, what is kept is for him. Who goes may come back, as
-// players do that look at the beginning first; where none does for long, nobody is waited for.
+// Before the first answer, what is kept is for the client that asked. A client that goes may
+// return, as players do that look at the beginning first; after silence_ms, it is not waited for
+// any more.
 bool weft_http_has_room(const weft_http *http) {
   if (!http->paced || http->ended)
     return true;
   if (http->placed && !http->clients->len)
     return g_get_monotonic_time() - http->gone_us > http->places.silence_us;
-  uint64_t first = http->base; // what the first of all needs next
+  uint64_t first = http->base; // what the fastest client needs next
   for (guint i = 0; i < http->clients->len; i++)
     first = MAX(first, ((const client *)g_ptr_array_index(http->clients, i))->at);
   return http->asked && http->written - first <= KEPT / 2;
@@ -128,14 +130,15 @@ bool weft_http_has_room(const weft_http *http) {
 
 bool weft_http_asked(const weft_http *http) { return http->asked; }
 
-// To be told after what may have made room, where there was none.
+// Reports that there is room, if there was none before.
 static void tell_room(const weft_http *http, bool had) {
   if (!had && http->options.room && weft_http_has_room(http))
     http->options.room(http->options.user);
 }
 
-// What it is to get next will not come: it was too slow, or the stream went on elsewhere. One that
-// went back may come by again, or never: nobody is left standing until then.
+// Whether what the client needs next will not come: it was too slow, or the stream has moved
+// elsewhere. A stream that moved back may reach that position again, or never, so clients do not
+// wait for that.
 static bool lost(const client *c) { return c->at < c->end && (c->left || c->at < oldest(c->http)); }
 
 static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
@@ -179,9 +182,9 @@ static bool time_is_over(const weft_http *http, gint64 now_us) {
   return http->ended && now_us >= http->left_us;
 }
 
-// Who takes nothing of what is there for long is gone, and who is owed more than is kept will not
-// get it; the library asks for more only once what it has been given is sent. Nor is anybody waited
-// for who has not got all long after the end.
+// Cuts off clients that have taken nothing of what is there for long, that are owed bytes no longer
+// kept, or that have not read everything long after the end. The library asks for more bytes only
+// once it has sent the last ones, so it would not notice.
 static gboolean on_look(gpointer user) {
   weft_http *http = user;
   const gint64 now_us = g_get_monotonic_time();
@@ -212,8 +215,9 @@ static bool watched(const weft_http *http) {
   return false;
 }
 
-// From the beginning while all of it is kept, or from where it is. Of MPEG-TS at a packet, as the
-// bytes tell: what is played here may begin within one, and go on within one after a gap.
+// Returns where a client begins: at the beginning while the stream is shorter than half of KEPT,
+// otherwise at its current position. MPEG-TS begins at a packet, which is found by the bytes: the
+// stream may begin within one, and continue within one after a gap.
 static uint64_t where_it_is(const weft_http *http) {
   const bool all = http->base == 0 && http->written < KEPT / 2;
   uint64_t at;
@@ -224,16 +228,16 @@ static uint64_t where_it_is(const weft_http *http) {
   return all ? 0 : http->written;
 }
 
-// Where an answer begins: what is asked for, where the length is known, or where it is. What is
-// paced by who reads it is a file, of which an end alone is of no use. The status: OK, or in part,
-// or why it cannot be had.
+// Sets where an answer begins: at what the client asks for if the length is known, otherwise at the
+// current position. A paced stream is a file, of which an end alone is useless. Returns the HTTP
+// status: OK, partial, or why it is impossible.
 static unsigned place_client(weft_http *http, client *c, const char *range, bool body) {
   bool partial;
   c->end = UINT64_MAX;
   if (http->paced)
     return oldest(http) == 0 ? MHD_HTTP_OK : MHD_HTTP_GONE;
   c->at = where_it_is(http);
-  if (!http->options.length || (!range && watched(http))) // by somebody else
+  if (!http->options.length || (!range && watched(http))) // by another client
     return MHD_HTTP_OK;
   if (!weft_http_range(range, http->options.length, &c->at, &c->end, &partial) ||
       (body && !at_hand(http, c->at) && !http->options.seek(http->options.user, c->at)))
@@ -267,8 +271,8 @@ static enum MHD_Result refuse_stream(const weft_http *http, struct MHD_Connectio
                           "the start of the stream is no longer available\n");
 }
 
-// Whether the first bytes are waited for. They do not come of what is paced before somebody wants
-// to read it, which who asks for the head may do after it.
+// Whether a request waits for the first bytes. Those of a paced stream come only once a client
+// wants to read it, which a client that sends HEAD may do after that.
 static bool waits(const weft_http *http, bool body) {
   return !http->type && (body || !http->paced);
 }
@@ -309,7 +313,7 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
   return result;
 }
 
-// The header of a request is here. What follows it would be read for as long as it comes.
+// Handles the header of a request. A body would be read for as long as it comes, so it is refused.
 static enum MHD_Result begin_request(struct MHD_Connection *connection, const char *method) {
   const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
   if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -332,7 +336,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
   (void)version, (void)body;
   if (place->cut)
     return MHD_NO;
-  if (!*state) { // headers only so far
+  if (!*state) { // only the header is here
     *state = &seen;
     return begin_request(connection, method);
   }
@@ -406,7 +410,7 @@ void weft_http_free(weft_http *http) {
   stop(&http->look);
   stop(&http->pause);
   http->options.room = NULL;
-  resume_all(http); // the library wants nobody suspended when it stops
+  resume_all(http); // no connection may be suspended when the library stops
   if (http->daemon)
     MHD_stop_daemon(http->daemon);
   g_ptr_array_unref(http->clients);
@@ -427,7 +431,7 @@ static void resume(weft_http *http) {
       c->took_us = g_get_monotonic_time();
   }
   resume_all(http);
-  work(http); // nothing when a request is being answered: the library goes on after it
+  work(http); // does nothing while a request is being answered: the library goes on after that
 }
 
 static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
@@ -438,7 +442,7 @@ static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
 void weft_http_begin(weft_http *http, uint64_t length, bool paced) {
   http->options.length = length;
   http->paced = paced;
-  resume(http); // who asked for the head of what is paced
+  resume(http); // those that sent HEAD for a paced stream
 }
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
@@ -460,7 +464,7 @@ void weft_http_move(weft_http *http, uint64_t position) {
     client *c = g_ptr_array_index(http->clients, i);
     c->left = c->left || c->at != position;
   }
-  resume(http); // who waited elsewhere is told so by `give`
+  resume(http); // `give` ends those that waited elsewhere
 }
 
 void weft_http_end(weft_http *http) {

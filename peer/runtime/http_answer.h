@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the HTTP server that are whole when they are made.
+// HTTP responses whose whole body is known when they are made (not streams).
 #ifndef WEFT_PEER_HTTP_ANSWER_H
 #define WEFT_PEER_HTTP_ANSWER_H
 
 #include <microhttpd.h>
 #include <stdint.h>
 
-extern const char weft_http_text[]; // the type of one
+extern const char weft_http_text[]; // the Content-Type of plain text
 
-// Takes `text`.
+// Answers with `text` (g_malloc), which it frees.
 enum MHD_Result weft_http_answer(struct MHD_Connection *connection, unsigned status,
                                  const char *type, char *text);
-// One that ends the connection. `header` may be NULL.
+// Refuses a request and closes the connection. `header` may be NULL.
 enum MHD_Result weft_http_refuse(struct MHD_Connection *connection, unsigned status,
                                  const char *header, const char *value, const char *text);
-// To who asks for bytes that a stream of so many has not.
+// Answers a request for bytes beyond the end of a stream of `length` bytes.
 enum MHD_Result weft_http_refuse_range(struct MHD_Connection *connection, uint64_t length);
 
 #endif

@@ -4,11 +4,11 @@
 #include <glib.h>
 #include <string.h>
 
-// Where packets of MPEG-TS begin is looked for among TS_LOOK bytes: not all where something was
-// skipped are of one row.
+// A packet's beginning is searched for in TS_LOOK bytes, far more than one packet: packets before
+// and after a gap in the stream need not be aligned.
 enum { TS_PACKET = 188, TS_SYNC = 0x47, TS_PACKETS = 3, TS_LOOK = 16384 };
 
-// What begins so is of that type: players go by it, and not all look for themselves.
+// Types by their first bytes. Players rely on the Content-Type; not all of them examine the data.
 static const struct {
   size_t at, bytes;
   const char *begins, *type;
@@ -22,7 +22,8 @@ static const char ts_type[] = "video/mp2t";
 
 bool weft_http_is_ts(const char *type) { return type == ts_type; }
 
-// A packet of MPEG-TS begins at it, and two follow. One byte alone may be any.
+// Whether an MPEG-TS packet begins at `at` and two more follow. One sync byte alone may be a
+// coincidence.
 static bool packet_at(const uint8_t *ring, size_t size, uint64_t at) {
   for (uint64_t i = 0; i < TS_PACKETS; i++)
     if (ring[(at + i * TS_PACKET) % size] != TS_SYNC)
@@ -55,7 +56,7 @@ const char *weft_http_type_of(const uint8_t *data, size_t bytes) {
     if (bytes >= types[i].at + types[i].bytes &&
         memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
       return types[i].type;
-  const size_t begin = MIN(bytes, (TS_PACKETS + 1) * TS_PACKET - 1); // of one within the first 188
+  const size_t begin = MIN(bytes, (TS_PACKETS + 1) * TS_PACKET - 1); // one in the first 188
   uint64_t at;
   if (weft_http_first_packet(data, bytes, 0, begin, &at))
     return ts_type;
@@ -71,7 +72,7 @@ static bool take_number(const char **at, uint64_t *value) {
   return true;
 }
 
-// FIRST-LAST, FIRST- or -COUNT, to the end of the text.
+// Parses FIRST-LAST, FIRST- or -COUNT, which must be the whole text.
 static bool is_range(const char *at, bool suffix, uint64_t *number, uint64_t *last) {
   at += suffix;
   *last = UINT64_MAX;
@@ -91,7 +92,7 @@ bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_
   *first = 0;
   *end = length;
   *partial = is_range(at, suffix, &number, &last);
-  if (!*partial) // RFC 9110: as if nothing had been asked for
+  if (!*partial) // RFC 9110: a header that is not understood is ignored
     return true;
   if (suffix) {
     *first = number < length ? length - number : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream is by its first bytes, and which part of it a request wants.
+// Recognises a stream's type by its first bytes, and parses which part of it a request wants.
 #ifndef WEFT_PEER_HTTP_MEDIA_H
 #define WEFT_PEER_HTTP_MEDIA_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The type that players go by. Of MPEG-TS also where they begin within a packet, as where a viewer
-// came to a live stream.
+// Returns the Content-Type of a stream that begins with these bytes. MPEG-TS is recognised even if
+// they begin inside a packet, as they do for a viewer who joined a live stream.
 const char *weft_http_type_of(const uint8_t *data, size_t bytes);
-bool weft_http_is_ts(const char *type); // one of those
-// Where a packet of MPEG-TS begins, first or last, in bytes [from, end) of a stream of which byte i
-// is at i % size. False: none was found.
+bool weft_http_is_ts(const char *type); // whether `type` is the one returned for MPEG-TS
+// Find the first or the last MPEG-TS packet in bytes [from, end) of a stream whose byte i is at
+// ring[i % size]. They return false if there is none.
 bool weft_http_first_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
                             uint64_t *at);
 bool weft_http_last_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
                            uint64_t *at);
 
-// Of a stream of `length` bytes, what the header Range asks for (`text`, which may be NULL): bytes
-// [*first, *end). Without one that is understood: all, and *partial is false. False: it cannot be
-// had.
+// Parses the header Range (`text`, may be NULL) for a stream of `length` bytes: bytes [*first,
+// *end) are asked for. Without a header that is understood, that is the whole stream, and *partial
+// is false. Returns false if the range cannot be satisfied.
 bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_t *end,
                      bool *partial);
 

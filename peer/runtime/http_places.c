@@ -28,7 +28,8 @@ static weft_place *place_at(const weft_places *places, guint i) {
 
 // --- Closing
 
-// What it has not read is of no use any more: a reset frees the kernel's memory of it.
+// Closes with a reset: what the client has not read is useless now, and a reset frees the kernel's
+// memory of it.
 void weft_place_cut(weft_place *place) {
   const struct linger reset = {.l_onoff = 1};
   if (place->cut)
@@ -53,7 +54,7 @@ void weft_place_resume(weft_place *place) {
 
 // --- Going
 
-// Nothing comes from the library for those that are suspended.
+// Returns the poll events of a suspended connection, of which the library reports nothing.
 static short ended(const weft_place *place) {
   struct pollfd about = {.fd = place->fd, .events = POLLRDHUP};
   return place->suspended && poll(&about, 1, 0) > 0 ? about.revents : 0;
@@ -61,7 +62,8 @@ static short ended(const weft_place *place) {
 
 bool weft_place_may_be_gone(const weft_place *place) { return ended(place) != 0; }
 
-// Who says no more may read on, or have gone: what is sent next tells, if that is soon.
+// Whether a suspended client has gone. One that closed its side may still read: the next bytes sent
+// show that, if they come soon.
 static bool went(weft_place *place, gint64 most_us, gint64 now_us) {
   const short how = ended(place);
   if (how & ~POLLRDHUP)
@@ -77,7 +79,8 @@ int weft_place_held(const weft_place *place) {
   return ioctl(place->fd, SIOCOUTQ, &held) == 0 ? held : 0;
 }
 
-// Once the library has given an answer to the kernel, that is how to see it being read.
+// Notes whether the client reads; once the library has given the whole answer to the kernel, this
+// is the only sign.
 static void see_it_move(weft_place *place, gint64 now_us) {
   const int held = weft_place_held(place);
   if (held < place->held)
@@ -99,7 +102,8 @@ static size_t count_of(const weft_places *places, const weft_place *like, bool a
   return count;
 }
 
-// Of the address that has most, the oldest or the newest. NULL: none has more than `most`.
+// Returns a place of the address with most places, its oldest or newest; NULL if none has more than
+// `most`.
 static weft_place *one_of_many(const weft_places *places, bool answered, bool newest, size_t most) {
   weft_place *best = NULL;
   for (guint i = 0; i < places->all->len; i++) {
@@ -120,7 +124,8 @@ static weft_place *one_of_many(const weft_places *places, bool answered, bool ne
   return best;
 }
 
-// Newcomers ask at once: who has waited longest, of those who wait most, gives way.
+// Takes a new connection. Newcomers ask at once, so if too many wait, the one that has waited
+// longest is cut, of the address with most.
 static void opened(weft_places *places, struct MHD_Connection *connection, void **context) {
   const union MHD_ConnectionInfo *fd =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

@@ -94,7 +94,7 @@ int weft_kernel_datagrams(sa_family_t family) {
 
 int weft_kernel_join(int fd, sa_family_t family, const weft_address *address) {
   const bool v4 = weft_address_is_v4(address);
-  struct group_req group = {.gr_interface = 0}; // that of the route
+  struct group_req group = {.gr_interface = 0}; // 0: the one of the route
   weft_kernel_address at;
   if (v4 ? address->ip[sizeof v4_prefix] >> 4 != 0xe : address->ip[0] != 0xff)
     return 0;

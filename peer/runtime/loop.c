@@ -4,7 +4,7 @@
 #include <glib-unix.h>
 
 typedef struct node_source {
-  GSource source; // first: GLib's view of it
+  GSource source; // must be first: GLib uses a pointer to it
   weft_node *node;
   weft_node_loop loop;
   gpointer tag;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's life, and the way of datagrams: socket, session, engine, and back.
+// The node's life, and the path of datagrams: socket, session, engine, and back.
 #include <string.h>
 
 #include <sodium.h>
@@ -85,10 +85,10 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   weft_node_options *o = &node->options;
   default_to(&o->batch, 16);
   default_to(&o->neighbours_target, 8);
-  // Not all that come: whoever gets new segments first would divide its uplink among so many that
-  // nobody has enough of them in time to pass on (docs/sim/churn.md).
+  // Not unlimited: the nodes that get new segments first would divide their uplink among so many
+  // neighbours that none has enough of them in time to pass on (docs/sim/churn.md).
   default_to(&o->neighbours_max, 2 * o->neighbours_target);
-  // Some more than neighbours: trackers, and those who are told that there is no room.
+  // Some more than neighbours: for trackers, and for nodes that are told that there is no room.
   default_to(&o->links_max, o->role == WEFT_NODE_TRACKER ? 1024 : o->neighbours_max + NODE_SPARE);
   const weft_status status = start(node, now_us, error);
   if (status == WEFT_OK)
@@ -149,8 +149,9 @@ static void take_events(weft_node *node) {
       weft_node_lost(node, event.link, event.reason);
 }
 
-// Events come before the next datagram: that may be another newcomer's, for whom room is made by
-// who is here; a session that finds none is not answered until its handshake has run out.
+// Handles session events before the next datagram, which may come from another newcomer: `admit`
+// makes room for that by what the links record, and a newcomer that finds no room gets no answer
+// until its handshake times out.
 static void take(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
   weft_node *node = user;
   weft_session_plain plain;
@@ -168,7 +169,7 @@ static void take(void *user, const weft_address *from, uint8_t *datagram, size_t
     weft_node_admit_again(node, plain.link); // it had no room, and the refusal was lost
 }
 
-// Time never goes back, not even behind what was sent a little early.
+// Time never goes back, not even when something was sent a little early (NODE_SLACK_US).
 static void set_time(weft_node *node, int64_t now_us) {
   node->now_us = now_us > node->now_us ? now_us : node->now_us;
 }
@@ -205,7 +206,7 @@ static void send_burst(weft_node *node, const weft_burst *burst) {
     const weft_datagram *d = &burst->datagrams[i];
     uint8_t *room = weft_udp_room(&node->udp, &peer.address);
     if (!room || d->bytes > WEFT_SESSION_PLAIN_BYTES) {
-      node->send_dropped += burst->count - i; // the socket is full: as good as lost on the way
+      node->send_dropped += burst->count - i; // the socket is full: treated as lost on the way
       return;
     }
     weft_udp_filled(&node->udp, weft_seal_datagram(&seal, i, d->data, d->bytes, room));
@@ -217,7 +218,7 @@ static weft_status send_engine(weft_node *node) {
   const int64_t until_us = node->now_us + NODE_SLACK_US;
   node->more_output = false;
   for (size_t bursts = 0; node->engine && !node->udp.blocked; bursts++) {
-    if (bursts == NODE_SEND_MOST) { // others want their turn
+    if (bursts == NODE_SEND_MOST) { // let other work of the loop run
       node->more_output = true;
       return WEFT_OK;
     }
@@ -228,9 +229,9 @@ static weft_status send_engine(weft_node *node) {
     }
     if (status != WEFT_PENDING)
       return status;
-    // A loop's timers count milliseconds: what is due within one is due now. Else a control
-    // message, after which the uplink is busy for some microseconds, would keep data waiting a turn
-    // each time.
+    // A loop's timers count milliseconds, so what is due within one is due now. Otherwise a control
+    // message, which occupies the uplink for some microseconds, would delay data by a turn each
+    // time.
     const int64_t at_us = weft_engine_deadline(node->engine);
     if (at_us <= node->now_us || at_us > until_us)
       return WEFT_OK;
@@ -296,8 +297,8 @@ void weft_node_leave(weft_node *node, int64_t now_us) {
       uint8_t message[WEFT_ANNOUNCE_BYTES];
       weft_node_say(node, link, message, weft_announce_write(true, node->stream.id, message));
     }
-    weft_sessions_close(node->sessions, link, now_us); // says so to the other side
-    send_sessions(node);                               // a tracker has more than wait there
+    weft_sessions_close(node->sessions, link, now_us); // tells the other side
+    send_sessions(node);                               // a tracker has more links than it holds
     weft_node_lost(node, link, WEFT_SESSION_CLOSED);
   }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who was a neighbour and is gone, each counted once: an identity that comes again is the same.
+// Counts the neighbours that have left, an identity only once even if it returns.
 #include <string.h>
 
 #include "peer/runtime/node_internal.h"
 
-// Its index; NONE: it was never here, or long ago.
+// Returns its index; NONE: it has never left, or long ago.
 static size_t find(const weft_node *node, const uint8_t *key) {
   for (size_t i = 0; i < node->gone_count && i < NODE_GONE; i++)
     if (memcmp(node->gone[i].public_key, key, sizeof node->gone[i].public_key) == 0)
@@ -19,7 +19,7 @@ void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all) {
     return;
   }
   node_gone *g = &node->gone[node->gone_count % NODE_GONE];
-  if (node->gone_count++ >= NODE_GONE) { // one of long ago: should it come again, it counts again
+  if (node->gone_count++ >= NODE_GONE) { // should that one come again, it counts again
     node->had_all += g->had_all;
     node->left_early += !g->had_all;
   }
@@ -40,7 +40,7 @@ void weft_node_count(const weft_node *node, weft_node_statistics *out) {
       continue;
     const size_t before = find(node, node->links[node->link_of[i]].public_key);
     const bool had_all = before != NONE && node->gone[before].had_all;
-    out->left_early -= before != NONE && !had_all; // it is here again
+    out->left_early -= before != NONE && !had_all; // it is back
     out->had_all += s.had_all && !had_all;
   }
 }

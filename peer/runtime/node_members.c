@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else is there: bootstrap addresses, trackers, and what neighbours know.
+// Finds other nodes: bootstrap addresses, trackers, and what neighbours know.
 #include <string.h>
 
 #include "peer/runtime/kernel_address.h"
@@ -22,8 +22,8 @@ static bool linked(const weft_node *node, const weft_address *address) {
   return false;
 }
 
-// A port that is mapped elsewhere than where it is seen would have others call a third party, or
-// leads here by another way than datagrams take: nobody is told of it.
+// A mapped port is passed on only if it is at the address where the node is seen. Elsewhere, it
+// would make others dial a third party, or is on another path than the node's datagrams take.
 const weft_address *weft_node_callable(const node_link *l) {
   const bool own = memcmp(l->mapped.ip, l->address.ip, sizeof l->address.ip) == 0;
   return l->mapped.port && own ? &l->mapped : &l->address;
@@ -56,14 +56,15 @@ bool weft_node_looks_for(const weft_node *node, const weft_address *address) {
 void weft_node_announce(weft_node *node, size_t link) {
   uint8_t message[WEFT_ANNOUNCE_BYTES];
   node_link *l = &node->links[link];
-  // Of a source that began again the tracker knows another stream: by turns any is asked for.
+  // A tracker knows a restarted source by another stream, so a bereft node (weft_node_bereft)
+  // alternately asks for its own and for any stream.
   l->asks_any = !l->asks_any && weft_node_bereft(node);
   const uint64_t stream = l->asks_any ? 0 : node->stream.id;
   weft_node_say(node, link, message, weft_announce_write(false, stream, message));
-  l->next_us = node->now_us + NODE_RETRY_US; // unless it answers
+  l->next_us = node->now_us + NODE_RETRY_US; // unless it answers before
 }
 
-// One of a link is nobody's elsewhere, and no one is called there who is told of.
+// A link-local address is meaningless elsewhere, and one that another node lists is never dialled.
 weft_peer_address weft_node_opaque(const weft_address *address) {
   if (weft_address_is_of_link(address))
     return (weft_peer_address){.length = 0};
@@ -72,7 +73,7 @@ weft_peer_address weft_node_opaque(const weft_address *address) {
   return opaque;
 }
 
-// Whom a tracker told of, it can tell that he is called: he may be behind a NAT.
+// Has the trackers tell a node that it is being dialled, as it may be behind a NAT.
 static void ask_to_meet(weft_node *node, const weft_address *address) {
   uint8_t message[WEFT_TRACKER_MEET_BYTES];
   const size_t bytes = weft_tracker_meet_write(false, address, message);
@@ -97,8 +98,8 @@ void weft_node_dial_for_engine(weft_node *node, const weft_event *dial) {
     ask_to_meet(node, &address);
 }
 
-// Before the stream is known: somebody of the tracker's list must tell it. One after the other from
-// anywhere, so that each has his turn before any has a second one.
+// Dials candidates to learn the stream. Goes round them from a random start, so that each is
+// dialled once before any is dialled again.
 static void dial_candidates(weft_node *node) {
   const weft_rng rng = weft_node_rng(node);
   if (node->candidate_dialled == NONE && node->candidate_count)
@@ -119,7 +120,7 @@ void weft_node_ask_trackers(weft_node *node) {
       node->links[i].next_us = node->seek_us = node->now_us;
 }
 
-// A tracker's answer: of those that have the stream (0: any), some at random.
+// Answers as a tracker with random nodes that have the stream (0: any).
 static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint8_t message[WEFT_LIST_MAX_BYTES];
   weft_address entries[WEFT_LIST_MAX];
@@ -127,7 +128,8 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
   weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
 }
 
-// So many a second, and some at once. answers_us: by when the answers given were due.
+// Limits a rate to one per every_us, with a burst of at_once. *answers_us: the time up to which the
+// answers so far have used the rate.
 static bool allowed(const weft_node *node, int64_t *answers_us, int64_t every_us, int64_t at_once) {
   const int64_t earliest_us = node->now_us - (at_once - 1) * every_us;
   if (*answers_us > node->now_us)
@@ -136,16 +138,16 @@ static bool allowed(const weft_node *node, int64_t *answers_us, int64_t every_us
   return true;
 }
 
-// At a tracker. A list is longer than what asks for it: one a second, and some at once where a node
-// comes, learns its stream and lacks neighbours at the same time. Who is not answered announces
-// itself again.
+// At a tracker: takes an announcement. A list is longer than the request for it, so it is sent once
+// a second at most, with a burst for a node that comes, learns its stream and lacks neighbours at
+// the same time. A node that gets no answer announces itself again.
 static void take_announce(weft_node *node, size_t link, bool leaving, uint64_t stream) {
   node->links[link].announced = leaving ? 0 : stream;
   if (!leaving && allowed(node, &node->links[link].answers_us, 1000000, 4))
     answer(node, link, stream);
 }
 
-// At a tracker: tells whoever is called that he is.
+// At a tracker: tells the node at `called` that `link` is dialling it.
 static void introduce(weft_node *node, size_t link, const weft_address *called) {
   uint8_t message[WEFT_TRACKER_MEET_BYTES];
   if (!allowed(node, &node->links[link].meets_us, 100000, 16))
@@ -160,9 +162,9 @@ static void introduce(weft_node *node, size_t link, const weft_address *called) 
   }
 }
 
-// Who is told of others was heard. A node that is not, is told to nobody: one announcement is lost
-// in as many as packets are. Whoever has no stream yet asks soon again all the same: its source may
-// be on its way to the tracker, too.
+// Takes a tracker's list, which confirms that the announcement arrived. Until then it is repeated
+// soon, as the tracker does not list a node whose announcement was lost. A node without a stream
+// asks again soon in any case: its source may be on its way to the tracker, too.
 static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_address *entries,
                       size_t count) {
   if (node->role != WEFT_NODE_JOINING && stream == node->stream.id && !weft_node_bereft(node))
@@ -185,8 +187,9 @@ static bool taken(const weft_node *node, const weft_address *address) {
   return false;
 }
 
-// Who changes it with every word would have others call all ports of his address. Nor can he take
-// the place of whom others are told of at one of them already.
+// Takes a node's mapped port. A node that changed it with every message could make others dial all
+// ports of its address, so changes are limited. Nor may it take an address that is already passed
+// on for another node.
 static void take_mapped(weft_node *node, size_t link, const weft_address *mapped) {
   node_link *l = &node->links[link];
   const weft_address before = *weft_node_callable(l);
@@ -225,12 +228,12 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
   }
 }
 
-// --- Where this node can be called, too
+// --- This node's mapped port
 
 void weft_node_set_mapped(weft_node *node, const weft_address *mapped) {
   const weft_address at = mapped ? *mapped : (weft_address){0};
   if (node->role == WEFT_NODE_TRACKER || weft_session_same_address(&node->mapped, &at))
-    return; // of a tracker nobody is told
+    return; // trackers are never listed
   node->mapped = at;
   node->mapped_us = node->seek_us = node->now_us;
 }
@@ -241,7 +244,7 @@ void weft_node_say_mapped(weft_node *node, size_t link) {
     weft_node_say(node, link, message, weft_mapped_write(&node->mapped, message));
 }
 
-// Again and again, since a datagram may be lost.
+// Repeated, since a datagram may be lost.
 static void say_mapped_to_all(weft_node *node) {
   if (node->now_us < node->mapped_us)
     return;
@@ -251,12 +254,12 @@ static void say_mapped_to_all(weft_node *node) {
   node->mapped_us = node->now_us + NODE_ANNOUNCE_US;
 }
 
-// --- Whom to begin with
+// --- Bootstrap addresses
 
 static size_t bootstrap_count(const weft_node *node) { return node->options.bootstrap_count; }
 
-// Of the addresses of one host one is called at a time: the first of those that failed least. None
-// while there is a session with it.
+// Whether a bootstrap address may be dialled now. One address of a host is dialled at a time, the
+// first of those that failed least, and none while there is a session with that host.
 static bool its_turn(const weft_node *node, size_t at) {
   const node_bootstrap *own = &node->bootstrap[at];
   for (size_t i = 0; i < bootstrap_count(node); i++) {

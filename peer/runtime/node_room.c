@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for newcomers, and whom they are told of. Identities cost nothing, so whoever likes could
-// take every session and every neighbour's place of a node, and keep them. Addresses cost more, and
-// networks more than those: where all is taken, a newcomer gets the place of one that was refused
-// already, or has all of what is fetched, of one of the many that come from one address, or of one
-// of the many of one network.
+// Makes room for newcomers, and chooses which nodes a tracker lists for them. Identities cost
+// nothing, so one party could take every session and every neighbour's place of a node, and keep
+// them. Addresses cost more, and networks still more. Where everything is taken, a newcomer
+// replaces a node that was already refused (of sessions) or that has all of what is fetched (of
+// neighbours), else one of the many from one address, else one of the many from one network.
 //
-// Each of these makes shares more equal, those of addresses or, these as they are, those of
-// networks. So it comes to an end, though whoever lost his place comes again; and where all are of
-// one network, as in a lab, nothing is taken from anybody for that.
+// Each of the last two makes the shares of addresses more equal or, without changing those, the
+// shares of networks. So it comes to an end even if the replaced nodes return; and where all nodes
+// are in one network, as in a lab, none is replaced for that.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool counts(const node_link *l, bool neighbours) {
   return l->open && !l->tracker && (!neighbours || l->neighbour != NONE);
 }
 
-// Never the source, nor one that was dialled from here.
+// Whether a link may be ended: never the source's, nor one that was dialled from here.
 static bool may_go(const weft_node *node, const node_link *l) {
   return !l->dialled && !(node->engine && memcmp(l->public_key, node->stream.source_key, 32) == 0);
 }
@@ -28,7 +28,7 @@ static int by_address(const void *a, const void *b) {
   return memcmp((*x)->address.ip, (*y)->address.ip, sizeof(*x)->address.ip);
 }
 
-// Sorted, so that addresses and networks stand together: a tracker has a thousand.
+// Links sorted so that those of an address or network are adjacent: a tracker has a thousand.
 typedef struct crowd {
   const node_link *links[WEFT_SESSION_MAX_LINKS];
   size_t count;
@@ -51,7 +51,7 @@ static size_t count_of(const crowd *all, const weft_address *address, alike *sam
   return count;
 }
 
-// The end of those that are like the one at `first`.
+// Returns the end of the links that are `same` as the one at `first`.
 static size_t run_end(const crowd *all, size_t first, alike *same) {
   size_t end = first;
   while (end < all->count && same(&all->links[first]->address, &all->links[end]->address))
@@ -59,7 +59,8 @@ static size_t run_end(const crowd *all, size_t first, alike *same) {
   return end;
 }
 
-// Of these the one that came last, if its address has more than `least`. NULL: there is none.
+// Returns the newest of links [first, end) that may go and whose address has more than `least`
+// links; NULL if there is none.
 static const node_link *newest(const weft_node *node, const crowd *all, size_t first, size_t end,
                                size_t least) {
   const node_link *best = NULL;
@@ -75,8 +76,8 @@ static const node_link *newest(const weft_node *node, const crowd *all, size_t f
   return best;
 }
 
-// Of the address (or network) that has most, by two at least more than the newcomer's, the one that
-// came last; of a network, among those whose addresses have more than the newcomer's.
+// Returns the newest link of the address (or network) with most links, which has at least two more
+// than the newcomer's. In a network, only addresses with more links than the newcomer's count.
 static const node_link *one_of_many(const weft_node *node, const crowd *all,
                                     const weft_address *newcomer, alike *same) {
   const size_t least = count_of(all, newcomer, weft_address_same_origin);
@@ -93,7 +94,7 @@ static const node_link *one_of_many(const weft_node *node, const crowd *all,
   return best;
 }
 
-// NONE: the newcomer has no more of a right than anybody.
+// Returns the link to end for the newcomer; NONE: it has no more right to a place than the others.
 static size_t one_too_many(const weft_node *node, const weft_address *newcomer, bool neighbours) {
   crowd all;
   gather(node, neighbours, &all);
@@ -103,7 +104,7 @@ static size_t one_too_many(const weft_node *node, const weft_address *newcomer, 
   return l ? (size_t)(l - node->links) : NONE;
 }
 
-// The one that was refused longest ago and is still here.
+// Returns, of the refused links that are still open, the one that opened first.
 static size_t refused(const weft_node *node) {
   size_t best = NONE;
   for (size_t i = 0; node->engine && i < node->options.links_max; i++) {
@@ -120,8 +121,9 @@ static void end(weft_node *node, size_t link) {
   weft_node_lost(node, link, WEFT_SESSION_CLOSED);
 }
 
-// Whoever is called has a place, and who comes again, as from another port, has one that his next
-// session is to take: nobody else goes for either. One that was dialled may be what both keep.
+// Whether the newcomer has a place already: it is being dialled, or it returns, for example from
+// another port, and its new session takes the place of the former one. Nothing else is ended for
+// it. A former one that was dialled may be the one that both sides keep.
 static bool has_place(const weft_node *node, const uint8_t public_key[32],
                       const weft_address *newcomer, size_t *former) {
   *former = NONE;
@@ -151,7 +153,7 @@ void weft_node_make_link_room(weft_node *node, const uint8_t public_key[32],
     end(node, link);
 }
 
-// Of a fetch, one that has all of it: it needs nobody any more. The one that has been here longest.
+// Returns, in a fetch, the oldest neighbour that has everything: it needs no others any more.
 static size_t finished(const weft_node *node) {
   size_t best = NONE;
   for (size_t i = 0; node->stream.mode == WEFT_MODE_BULK && i < node->options.links_max; i++) {
@@ -175,7 +177,7 @@ bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer
   return true;
 }
 
-// Under a key, so that nobody can choose his address to have the number of another's.
+// Keyed, so that nobody can choose an address that has the number of another's.
 static uint16_t number_of(const weft_node *node, const uint8_t *ip, size_t bytes) {
   uint8_t hash[crypto_shorthash_BYTES];
   (void)crypto_shorthash(hash, ip, bytes, node->origin_key);
@@ -189,7 +191,7 @@ weft_origin weft_node_origin(const weft_node *node, const weft_address *address)
                        .network = number_of(node, address->ip, v4 ? v4 + 3 : 6)};
 }
 
-// --- Whom a tracker tells of
+// --- Which nodes a tracker lists
 
 static bool may_be_told(const weft_node *node, size_t link, size_t asks, uint64_t stream) {
   const node_link *l = &node->links[link];
@@ -206,7 +208,8 @@ static void shuffle(const node_link **links, size_t count, const weft_rng *rng) 
   }
 }
 
-// By turns, of all addresses one each: or a newcomer would hear of the identities of one alone.
+// Takes one node of each address in turn; otherwise one address with many identities could fill the
+// list.
 size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
                          weft_address out[WEFT_LIST_MAX]) {
   const weft_rng rng = weft_node_rng(node);
@@ -240,8 +243,8 @@ size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
 
 // --- Room to dial
 
-// Calls are returned at anybody's word: they get half of what there is, or a liar would have those
-// that the node wants itself dialled no more.
+// Whether another call may be returned. Any node can ask for that, so returned calls get half of
+// the free sessions; otherwise a liar could keep this node from dialling the nodes that it wants.
 static bool may_return(const weft_node *node, size_t room) {
   size_t calls = 0;
   for (size_t i = 0; i < node->options.links_max; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of a node: making its engine, and which session is which of the engine's neighbours.
+// The stream of a node: makes its engine, and maps sessions to the engine's neighbours.
 #include <string.h>
 
 #include "peer/runtime/node_internal.h"
@@ -14,29 +14,30 @@ static void set_trust(weft_node *node, bool source) {
 
 enum { AHEAD = 64, MARGIN = 8 };
 
-// Segments that lie between what the source makes and what is played. Where no rate is known, of as
-// much as may come: what comes makes the memory, and the source drops what nobody plays any more.
-// Somebody else told both, and no integer may hold what they come to.
+// Returns the number of segments between the source's newest and the one being played. Without a
+// known rate, WEFT_NODE_LIVE_BITS_PER_S is assumed: memory is allocated only for what arrives, and
+// the source drops what is no longer played. Rate and lag come from another node, and their product
+// may exceed any integer.
 static uint64_t between(const weft_stream *s, uint64_t segment_bytes) {
   const uint64_t rate = s->rate_bits_per_s ? s->rate_bits_per_s : WEFT_NODE_LIVE_BITS_PER_S;
   const double segments = (double)s->lag_ms / 8e3 * (double)rate / (double)segment_bytes;
   return segments < WEFT_ENGINE_MAX_WINDOW ? (uint64_t)segments + MARGIN : WEFT_ENGINE_MAX_WINDOW;
 }
 
-// Segments held. What is fetched can be had by whoever comes later, as long as its beginning is.
-// *behind: as the engine's option.
+// Returns the number of segments to hold. A fetched file can be passed on to newcomers as long as
+// its beginning is held. *behind: as the engine's option.
 static size_t window_of(const weft_node_options *o, const weft_stream *s, size_t *behind) {
   enum { FETCHED_BYTES = 64 << 20 };
   const uint64_t segment_bytes = (uint64_t)s->blocks * s->block_bytes;
   uint64_t wanted = AHEAD;
   *behind = 0;
-  if (o->window || s->mode == WEFT_MODE_VOD || segment_bytes == 0) // which no engine takes
+  if (o->window || s->mode == WEFT_MODE_VOD || segment_bytes == 0) // no engine takes 0
     return o->window ? o->window : AHEAD;
   if (s->mode == WEFT_MODE_BULK) {
     const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES;
-    wanted = bytes / segment_bytes + 1; // where the end is seen after a full one
+    wanted = bytes / segment_bytes + 1; // the end may show only after a full segment
   } else if (s->rate_bits_per_s) {
-    wanted = between(s, segment_bytes) * 4 / 3 + 1; // a quarter is behind
+    wanted = between(s, segment_bytes) * 4 / 3 + 1; // a quarter is behind the playback position
   } else {
     *behind = AHEAD / 4;
     wanted = between(s, segment_bytes) + *behind;
@@ -113,7 +114,7 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
   const weft_status status = start_engine(node, stream);
   if (status == WEFT_OK)
     return WEFT_OK;
-  // As if nobody had spoken of that stream: the node would tell trackers that it has it.
+  // Undo everything: otherwise the node would tell trackers that it has the stream.
   weft_engine_free(node->engine);
   weft_gatherer_free(node->gatherer);
   node->engine = NULL;
@@ -132,11 +133,11 @@ static void tell_failure(weft_node *node, size_t link, weft_status status) {
     node->options.event(node->options.user, &event);
 }
 
-// The joining node learns the stream from the first that has one which it may take. One that cannot
-// begin is no reason to give up: who told of it may have lied, and memory may come back.
+// A joining node takes the stream from the first node that has an acceptable one. If that stream
+// cannot be started, it goes on looking: the node may have lied, and memory may become free.
 static void learn_stream(weft_node *node, size_t link, const weft_stream *stream) {
   const uint8_t *key = node->options.source_key;
-  // Who insists on a key wants what it signed; whoever says that nothing is signed says so himself.
+  // A user who gives a source's key wants what that source signed, which excludes unsigned streams.
   const bool wrong =
       key && (!stream->trusted || memcmp(key, stream->source_key, sizeof stream->source_key) != 0);
   if (node->engine || node->role != WEFT_NODE_JOINING || stream->id == 0 || wrong)
@@ -147,7 +148,7 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
     return;
   }
   weft_node_tell(node, WEFT_NODE_STREAM, link);
-  weft_node_ask_trackers(node); // they should know of us, too
+  weft_node_ask_trackers(node); // they should know of this node, too
 }
 
 void weft_node_refuse(weft_node *node, size_t link) {
@@ -182,8 +183,8 @@ static bool same_stream(const weft_node *node, const weft_stream *other) {
          memcmp(other->source_key, node->stream.source_key, sizeof other->source_key) == 0;
 }
 
-// The session that this one took the place of is over, though its end is told after the beginning
-// of this one: its place among the neighbours is free.
+// Ends the link that this one replaced. The session layer reports its end only after the new link
+// has opened, which needs its place among the neighbours.
 static void end_former(weft_node *node, size_t link) {
   for (size_t i = 0; i < node->options.links_max; i++)
     if (i != link && node->links[i].open &&
@@ -211,10 +212,11 @@ void weft_node_opened(weft_node *node, size_t link) {
   node->open_links++;
   end_former(node, link);
   const bool known = weft_described(peer.blob, peer.blob_bytes, &role, &stream);
-  // Nobody asked one who calls of himself; but who is called may call back, behind a NAT.
+  // An unsolicited caller is not believed. But a node that we dialled may be behind a NAT and dial
+  // us.
   if (known && (peer.initiated || weft_node_looks_for(node, &peer.address)))
     learn_stream(node, link, &stream);
-  // A tracker is who we were told to ask, not whoever says so.
+  // Only a node that the user named is this node's tracker, not any node that claims to be one.
   const bool named =
       l->bootstrap != NONE || (l->dialled && weft_node_is_bootstrap(node, &l->address));
   l->tracker = known && role == WEFT_NODE_TRACKER && (named || node->role == WEFT_NODE_TRACKER);
@@ -257,8 +259,8 @@ void weft_node_moved(weft_node *node, size_t link) {
   weft_node_tell(node, WEFT_NODE_MOVED, link);
 }
 
-// A bootstrap address whose session gave way to another with the same node is not called while that
-// one lasts. Which of those that are open it is nobody knows: this may have been it.
+// A bootstrap address whose session was replaced by another with the same node is not dialled while
+// that other one lasts. Which link that is is not recorded: it may be any that ends.
 static void call_again(weft_node *node) {
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
     if (node->bootstrap[i].next_us == INT64_MAX)
@@ -324,7 +326,7 @@ bool weft_node_has_source(const weft_node *node) {
   return false;
 }
 
-// The engine is done with a neighbour: so is the session.
+// The engine has dropped a neighbour: end its session, too.
 static void drop_neighbour(weft_node *node, const weft_event *event) {
   const size_t link = node->link_of[event->neighbour];
   node->link_of[event->neighbour] = NONE;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that ends without a word, and begins again. At the same address nobody knows the old
-// sessions then, and nothing may end them that somebody else could have said: so who is silent is
-// asked, and called anew beside the session. What it says in the handshake it has signed.
+// Handles a source that stopped without a word and started again. At its old address it does not
+// know the old sessions any more, and nothing that a third party could have sent may end them. So a
+// silent node is probed, and then dialled again in parallel to the session. What it says in that
+// handshake is signed.
 #include <string.h>
 
 #include "peer/runtime/node_internal.h"
@@ -17,8 +18,8 @@ bool weft_node_is_bootstrap(const weft_node *node, const weft_address *address) 
   return false;
 }
 
-// Live: what lies before is over in any case. A file that is served again has the same number if it
-// is the same one.
+// Whether `other` may replace this node's stream. Only for live streams, whose past is over in any
+// case. A file that is served again keeps its id if it is the same file.
 static bool may_succeed(const weft_node *node, const weft_stream *other) {
   const weft_stream *own = &node->stream;
   return node->role == WEFT_NODE_PEER && own->mode == WEFT_MODE_LIVE &&
@@ -32,7 +33,7 @@ void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {
   if (may_succeed(node, other)) {
     const bool by_source = memcmp(l->public_key, other->source_key, 32) == 0;
     if (node->successor.id && node->successor_by_source && !by_source)
-      return; // who knows best has told already
+      return; // the source itself is known to have one
     node->successor = *other;
     node->successor_at = l->address;
     node->successor_by_source = by_source;
@@ -64,7 +65,7 @@ weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
   node->successor = (weft_stream){.id = 0};
   WEFT_TRY(weft_node_start_engine(node, &stream));
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
-    if (node->bootstrap[i].link == NONE) // others are trackers
+    if (node->bootstrap[i].link == NONE) // the rest are trackers, which stay
       node->bootstrap[i].next_us = node->now_us;
   if (!weft_node_is_bootstrap(node, &at))
     (void)weft_node_dial(node, &at);
@@ -86,9 +87,9 @@ static bool being_called(const weft_node *node, const weft_address *address) {
   return false;
 }
 
-// How long one may be silent before he is asked whether he is there; 0: he is not looked after. The
-// source is, and whom the user names: all others can be replaced. A tracker has nothing to say most
-// of the time, but one that began again knows nobody until it is called.
+// Returns how long a node may be silent before it is probed; 0: it is never probed. The source and
+// the nodes that the user named are probed while data is missing; all others can be replaced. A
+// tracker is silent most of the time, but one that has restarted knows no nodes until they dial it.
 static int64_t may_be_silent_us(const weft_node *node, const node_link *l) {
   if (!l->open || l->tracker)
     return l->open ? NODE_TRACKER_US : 0;

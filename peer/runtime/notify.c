@@ -21,7 +21,7 @@ void weft_notify(const char *state) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
   if (fd < 0)
     return;
-  // Nothing depends on it: the service manager may have gone.
+  // Failure does not matter: the service manager may be gone.
   (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
   close(fd);

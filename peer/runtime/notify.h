@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells systemd how a service is (sd_notify's datagram, without its library).
+// Reports a service's state to systemd (the datagram of sd_notify, without its library).
 #ifndef WEFT_PEER_NOTIFY_H
 #define WEFT_PEER_NOTIFY_H
 
@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-// "READY=1", "STOPPING=1", "STATUS=..."; nothing where NOTIFY_SOCKET is not set.
+// Sends `state`, such as "READY=1", "STOPPING=1" or "STATUS=...". Does nothing if NOTIFY_SOCKET is
+// not set.
 void weft_notify(const char *state);
 
 #ifdef __cplusplus

@@ -15,20 +15,20 @@
 #include "lib/big_endian.h"
 #include "peer/runtime/kernel_address.h"
 
-// A router that was started anew has forgotten the port: it is renewed at half of its lease, which
-// is short, as what died without closing it leaves it open for so long.
+// A router that restarted has forgotten the port, so it is renewed after half of its lease. The
+// lease is short because a program that dies leaves the port open until it ends.
 enum { LEASE_S = 1200, RETRY_S = 60, RENEW_LEAST_S = 10, CLOSE_S = 3 };
 
-// The owner's and its thread's; the last of them frees it.
+// Shared by the owner and the thread; the last of them frees it.
 struct weft_port_map {
   weft_port_map_options options;
-  guint watch; // the owner's
-  int news_fd; // an eventfd: there is an event
+  guint watch; // belongs to the owner
+  int news_fd; // an eventfd that signals an event
   pthread_mutex_t lock;
-  pthread_cond_t changed; // by the monotonic clock
-  bool stop, over;        // under the lock, as what follows
-  bool abandoned;         // nobody waits for its end
-  bool fresh;             // the owner has not had the event
+  pthread_cond_t changed; // uses the monotonic clock
+  bool stop, over;        // under the lock, like all that follows
+  bool abandoned;         // the owner no longer waits for the end
+  bool fresh;             // the owner has not received the event
   weft_port_map_event event;
 };
 
@@ -64,7 +64,7 @@ static void tell(weft_port_map *m, const weft_port_map_event *event) {
   (void)eventfd_write(m->news_fd, 1);
 }
 
-// RFC 1918, 6598 (shared by a provider's customers), 3927, and this machine.
+// RFC 1918, RFC 6598 (shared by a provider's customers), RFC 3927, and this machine.
 static bool is_private(const weft_address *address) {
   static const struct {
     uint8_t net[4], bits;
@@ -104,7 +104,7 @@ static struct timespec in_seconds(gint64 seconds) {
   return at;
 }
 
-// Until the flag, or so long. What it is then.
+// Waits until the flag is set, or for that long; returns the flag.
 static bool wait_for(weft_port_map *m, const bool *flag, gint64 seconds) {
   const struct timespec end = in_seconds(seconds);
   while (!*flag && pthread_cond_timedwait(&m->changed, &m->lock, &end) == 0)
@@ -112,12 +112,12 @@ static bool wait_for(weft_port_map *m, const bool *flag, gint64 seconds) {
   return *flag;
 }
 
-// In seconds. What is open until it is closed counts as a lease of ours: the router may start anew.
+// In seconds. A mapping without end is treated as having our lease: the router may restart.
 static uint32_t lease(const weft_router_port *port) {
   return port->lease_s && port->lease_s < LEASE_S ? port->lease_s : LEASE_S;
 }
 
-// Asks, tells what is new, and answers after how many seconds to ask again.
+// Asks the router, reports what has changed, and returns the seconds until the next request.
 static gint64 ask(weft_port_map *m, weft_router_port *port, weft_port_map_event *told,
                   gint64 *until_us) {
   const gint64 now_us = g_get_monotonic_time();
@@ -126,7 +126,7 @@ static gint64 ask(weft_port_map *m, weft_router_port *port, weft_port_map_event 
   const weft_port_map_event event = event_of(answer, port);
   if (opened)
     *until_us = now_us + lease(port) * G_TIME_SPAN_SECOND;
-  // A renewal in vain is no news while the lease goes on.
+  // A failed renewal is not reported while the lease lasts.
   if ((opened || now_us >= *until_us) && !same(&event, told)) {
     *told = event;
     tell(m, &event);
@@ -180,7 +180,7 @@ weft_port_map *weft_port_map_new(const weft_port_map_options *options) {
     destroy(m);
     return NULL;
   }
-  pthread_detach(thread); // `over` tells its end
+  pthread_detach(thread); // `over` marks its end
   m->watch = g_unix_fd_add(m->news_fd, G_IO_IN, on_news, m);
   return m;
 }

@@ -15,7 +15,7 @@
 
 enum { NAT_PMP_US = 2000000, UPNP_SEARCH_MS = 2000, UPNP_TTL = 2, UPNP_PORTS = 4 };
 
-// The node is bound to that address of this machine, or to all of them.
+// Whether the node is bound to that address of this machine, or to all addresses.
 static bool is_bound_to(const weft_address *own, struct in_addr here) {
   static const uint8_t any[16];
   uint8_t ip[16];
@@ -46,7 +46,7 @@ static void opened(weft_router_port *port, weft_router_way way, struct in_addr o
 // --- NAT-PMP
 
 typedef struct pmp_request {
-  uint16_t type; // of the answer: address or mapping
+  uint16_t type; // of the response: address or mapping
   uint16_t inner, outer;
   uint32_t lease_s;
 } pmp_request;
@@ -62,7 +62,8 @@ static bool pmp_answers(const pmp_request *r, const natpmpresp_t *a) {
                                 a->pnu.newportmapping.privateport == r->inner);
 }
 
-// 0, or what libnatpmp calls the error; NATPMP_TRYAGAIN: no answer in time. It repeats requests.
+// Sends a request and waits for its response; libnatpmp repeats requests. Returns 0, or an error of
+// libnatpmp; NATPMP_TRYAGAIN: no response in time.
 static int pmp_ask(natpmp_t *pmp, const pmp_request *r, natpmpresp_t *answer) {
   const gint64 end_us = g_get_monotonic_time() + NAT_PMP_US;
   int got = pmp_send(pmp, r) < 0 ? NATPMP_ERR_SENDERR : NATPMP_TRYAGAIN;
@@ -75,13 +76,13 @@ static int pmp_ask(natpmp_t *pmp, const pmp_request *r, natpmpresp_t *answer) {
     const gint64 wait_ms = (gint64)again.tv_sec * 1000 + again.tv_usec / 1000 + 1;
     (void)poll(&readable, 1, (int)CLAMP(wait_ms, 0, left_ms));
     got = readnatpmpresponseorretry(pmp, answer);
-    if (got == 0 && !pmp_answers(r, answer)) // of a request before, late
+    if (got == 0 && !pmp_answers(r, answer)) // a late answer to an earlier request
       got = pmp_send(pmp, r) < 0 ? NATPMP_ERR_SENDERR : NATPMP_TRYAGAIN;
   }
   return got;
 }
 
-// Whether it said no, or said nothing.
+// Tells a refusal from silence.
 static weft_router_answer pmp_failed(int got) {
   const bool refused = got <= NATPMP_ERR_UNSUPPORTEDVERSION && got != NATPMP_TRYAGAIN;
   return refused ? WEFT_ROUTER_REFUSED : WEFT_ROUTER_NONE;
@@ -117,7 +118,7 @@ static weft_router_answer pmp_map(natpmp_t *pmp, const weft_address *own, uint32
 static weft_router_answer pmp_open(const weft_address *own, uint32_t lease_s,
                                    weft_router_port *port) {
   natpmp_t pmp;
-  if (initnatpmp(&pmp, 0, 0) != 0) // no way out of here, for one
+  if (initnatpmp(&pmp, 0, 0) != 0) // for one, there is no route
     return WEFT_ROUTER_NONE;
   const weft_router_answer answer = pmp_map(&pmp, own, lease_s, port);
   (void)closenatpmp(&pmp);
@@ -136,17 +137,17 @@ static void pmp_close(const weft_router_port *port) {
 
 // --- UPnP
 
-// What IGDs answer (WANIPConnection:2, 2.5).
+// Errors of IGDs (WANIPConnection:2, 2.5).
 enum { CONFLICT = 718, PERMANENT_ONLY = 725 };
 
 typedef struct upnp_router {
   struct UPNPUrls urls;
   struct IGDdatas data;
-  char here[64]; // this machine, as the router is reached from
+  char here[64]; // this machine's address towards the router
   struct in_addr outside;
 } upnp_router;
 
-// False: there is none. The caller frees its urls.
+// Returns false if there is none. The caller frees its urls.
 static bool upnp_find(upnp_router *r) {
   enum { NOT_AN_IGD = MINIUPNPC_API_VERSION >= 18 ? 4 : 3 };
   int error;
@@ -177,7 +178,7 @@ static int upnp_add(const upnp_router *r, uint16_t inner, uint16_t outer, uint32
 static weft_router_answer upnp_map(const upnp_router *r, uint32_t lease_s, weft_router_port *port) {
   uint16_t outer = wanted_outside(port);
   int got = CONFLICT;
-  for (int i = 0; i < UPNP_PORTS && got == CONFLICT; i++) { // another machine may have it
+  for (int i = 0; i < UPNP_PORTS && got == CONFLICT; i++) { // another machine may have the port
     if (i > 0)
       outer = (uint16_t)g_random_int_range(1024, 65536);
     got = upnp_add(r, port->inner, outer, lease_s);

@@ -16,25 +16,25 @@
 #include "peer/runtime/spread.h"
 #include "weft/peer_node.h"
 
-enum { LOOK_MS = 100 }; // for somebody who reads a FIFO
+enum { LOOK_MS = 100 }; // between two attempts to open a FIFO that has no reader
 
 struct weft_sink {
   weft_sink_options options;
   int fd;
-  bool file, fifo, udp; // file: never makes us wait; fifo: fd -1 until somebody reads it
+  bool file, fifo, udp; // file: writing never blocks; fifo: fd is -1 until it has a reader
   weft_kernel_address to;
   socklen_t to_bytes;
   weft_http *http;
   uint64_t length;
   uint8_t *segment;
   size_t segment_bytes, held, at;
-  weft_spread spread; // udp: of the segment
+  weft_spread spread; // udp: datagrams of the segment
   uint64_t bytes;
   guint watch;
   char *error;
 };
 
-// The descriptor stays as it is.
+// Frees everything but the descriptor, which stays open.
 static void free_sink(weft_sink *s) {
   if (s->watch)
     g_source_remove(s->watch);
@@ -54,7 +54,7 @@ static bool refuse(const weft_sink *s, char **error, const char *why) {
   return false;
 }
 
-// What follows http:// and udp://. NULL: *address is where to; else what is wrong with it.
+// Parse what follows http:// and udp://. They return NULL and set *address, or say what is wrong.
 static const char *parse_http(const char *output, weft_address *address) {
   g_autofree char *authority = g_strdup(output + strlen("http://"));
   char *slash = strchr(authority, '/');
@@ -72,7 +72,7 @@ static const char *parse_udp(const char *output, weft_address *address) {
              : "is not udp://HOST:PORT";
 }
 
-// A file that could be written, or the folder that it would be made in.
+// Checks that the file, or else its folder, can be written.
 static const char *file_possible(const char *output) {
   g_autofree char *folder = g_path_get_dirname(output);
   if (strstr(output, "://"))
@@ -117,8 +117,8 @@ weft_sink *weft_sink_new(const weft_sink_options *options, char **error) {
   return NULL;
 }
 
-// ENXIO: a FIFO that nobody reads. Opening it as a file would wait for somebody, and the node with
-// it.
+// Opens the output file. ENXIO: a FIFO without a reader, for which an ordinary open would wait, and
+// the node with it.
 static int open_file(weft_sink *s) {
   const char *path = s->options.output;
   struct stat about;
@@ -128,7 +128,7 @@ static int open_file(weft_sink *s) {
   if (s->fifo)
     fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   else if (!weft_sink_rereadable(s) ||
-           ((fd = open(path, O_RDWR | make, 0666)) < 0 && errno == EACCES)) // no right to read
+           ((fd = open(path, O_RDWR | make, 0666)) < 0 && errno == EACCES)) // no permission to read
     fd = open(path, O_WRONLY | make, 0666);
   s->file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
   return fd;
@@ -146,13 +146,13 @@ static bool open_udp(weft_sink *s, char **error) {
   s->fd = weft_kernel_datagrams(family);
   if (s->fd < 0)
     return refuse(s, error, g_strerror(errno));
-  const int on = 1; // who names a broadcast address means it
+  const int on = 1; // a user who names a broadcast address means it
   (void)setsockopt(s->fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on);
   return true;
 }
 
 void weft_sink_resize(weft_sink *s, size_t segment_bytes) {
-  // Of udp the end of the segment before may be held yet: it never shrinks.
+  // For udp, the end of the segment before may still be held, so it never shrinks.
   s->segment_bytes = MAX(s->segment_bytes, segment_bytes);
   s->segment = s->spread.data = g_realloc(s->segment, s->segment_bytes + WEFT_SPREAD_BYTES);
 }
@@ -166,7 +166,7 @@ bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, bool pa
   }
   if (g_str_has_prefix(s->options.output, "udp://"))
     return open_udp(s, error);
-  // Of standard output a descriptor that close can close.
+  // For standard output, a duplicate that can be closed.
   s->fd =
       strcmp(s->options.output, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_file(s);
   return s->fd >= 0 || (s->fifo && errno == ENXIO) || refuse(s, error, g_strerror(errno));
@@ -230,8 +230,8 @@ static weft_status failed(weft_sink *s) {
   return WEFT_E_IO;
 }
 
-// A pipe that poll calls writable takes PIPE_BUF bytes without making us wait. A FIFO is opened
-// once somebody reads it.
+// Writes to a file, pipe or FIFO. A pipe that poll calls writable takes PIPE_BUF bytes without
+// blocking. A FIFO is opened once it has a reader.
 static weft_status pump_stream(weft_sink *s) {
   if (s->fd < 0 && (s->fd = open_file(s)) < 0) {
     if (errno != ENXIO)
@@ -263,7 +263,7 @@ static weft_status pump_stream(weft_sink *s) {
 static void pump_udp(weft_sink *s, int64_t now_us) {
   const uint8_t *data;
   size_t bytes;
-  // Nobody may be listening, now or ever: that is no error of a live output.
+  // Errors are ignored: a live output need not have a listener.
   while (weft_spread_next(&s->spread, now_us, &data, &bytes))
     (void)sendto(s->fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &s->to.any, s->to_bytes);
 }
@@ -281,7 +281,7 @@ bool weft_sink_rereadable(const weft_sink *s) {
          (stat(path, &about) != 0 || S_ISREG(about.st_mode));
 }
 
-// A file takes all that is written at once: the room is free.
+// Files take everything at once, so the segment's room is free.
 weft_status weft_sink_reread(weft_sink *s, uint64_t position, size_t bytes) {
   for (size_t held = 0; held < bytes;) {
     const ssize_t n =

@@ -17,48 +17,52 @@ typedef struct weft_sink weft_sink;
 typedef struct weft_sink_options {
   const char *output;       // FILE, "-", "udp://HOST:PORT", "http://:PORT/"
   void (*wake)(void *user); // there is room again
-  // http: a client wants the stream from `position` on. False: that cannot be; else weft_sink_move.
+  // http: a client wants the stream from `position` on. Returns false if that is impossible;
+  // otherwise weft_sink_move follows.
   bool (*seek)(void *user, uint64_t position);
   void *user;
 } weft_sink_options;
 
-// Before there is a stream. Takes the port of http, where who asks waits for the stream; of others
-// it looks whether they can be, and makes nothing yet. NULL: *error (g_free) says why they cannot.
+// Makes a sink, before there is a stream. For http, takes the port, at which requests wait for the
+// stream; for other outputs, checks that they are possible but creates nothing yet. Returns NULL if
+// not; *error (g_free) says why.
 weft_sink *weft_sink_new(const weft_sink_options *options, char **error);
-// With the stream, before anything else but weft_sink_close. `length`: of one that can be had from
-// anywhere, else 0. `paced`, http: there is no room before somebody has asked, nor before he has
-// taken what he is owed. False: *error (g_free) says why.
+// Opens the sink when the stream is known; only weft_sink_close may be called before. `length`: of
+// a stream that can be read from any position, else 0. `paced` (http): there is room only once a
+// client has asked, and when the clients have taken what they are owed. Returns false on failure;
+// *error (g_free) says why.
 bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, bool paced,
                     char **error);
-// Accepts NULL. WEFT_E_IO: the last bytes may not have been kept, which a file system may tell as
-// late as this (NFS, quotas); *error (g_free) says why.
+// Closes and frees it; accepts NULL. WEFT_E_IO: the last bytes may be lost, which some file systems
+// report only now (NFS, quotas); *error (g_free) says why.
 weft_status weft_sink_close(weft_sink *sink, char **error);
 bool weft_sink_has_room(const weft_sink *sink);
-bool weft_sink_asked(const weft_sink *sink); // http: somebody has asked for it; others: true
-// Room for a segment, which weft_sink_wrote then takes: bytes from `position` in the stream on.
-// over_us: for how long it plays (udp spreads it over that time); 0: not known, or as fast as it
-// goes.
+bool weft_sink_asked(const weft_sink *sink); // http: a client has asked for it; others: true
+// Returns room for a segment, which weft_sink_wrote then takes: `bytes` from `position` in the
+// stream on. over_us: how long it plays (udp spreads it over that time); 0: unknown, or as fast as
+// possible.
 uint8_t *weft_sink_room(weft_sink *sink);
 weft_status weft_sink_wrote(weft_sink *sink, uint64_t position, size_t bytes, int64_t over_us,
                             int64_t now_us);
-// WEFT_E_IO: weft_sink_error says why.
+// Writes what is held, as far as the output takes it. WEFT_E_IO: weft_sink_error says why.
 weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
-// What comes next may have segments of this length; only when there is room.
+// Prepares for segments of this length. Only while there is room.
 void weft_sink_resize(weft_sink *sink, size_t segment_bytes);
-// What is written next is the stream from `position` on.
+// Continues the stream from `position`.
 void weft_sink_move(weft_sink *sink, uint64_t position);
-// Whether what is written can be read back, as far as that is known before there is a stream; and
-// bytes of it into the segment's room. WEFT_E_IO: it cannot be read, or has become shorter.
+// weft_sink_rereadable: whether what is written can be read back, as far as that is known before
+// there is a stream. weft_sink_reread: reads such bytes into the segment's room. WEFT_E_IO: they
+// cannot be read, or the file has become shorter.
 bool weft_sink_rereadable(const weft_sink *sink);
 weft_status weft_sink_reread(weft_sink *sink, uint64_t position, size_t bytes);
 bool weft_sink_seekable(const weft_sink *sink); // clients may ask for any part of the stream
-// Everything is out (http: all clients have it).
+// Everything has been written (http: all clients have it).
 bool weft_sink_empty(const weft_sink *sink);
 const char *weft_sink_error(const weft_sink *sink);
 uint64_t weft_sink_bytes(const weft_sink *sink);
-uint64_t weft_sink_taken(const weft_sink *sink); // http: what clients took, all together
+uint64_t weft_sink_taken(const weft_sink *sink); // http: what all clients together have taken
 int64_t weft_sink_deadline(const weft_sink *sink);
-// No more will come: http answers end.
+// Nothing more follows: http answers end.
 void weft_sink_end(weft_sink *sink);
 
 #ifdef __cplusplus

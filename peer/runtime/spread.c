@@ -4,11 +4,11 @@
 #include <string.h>
 
 enum {
-  STEP_US = 2000,  // datagrams that are due within it go together
-  REST_US = 50000, // after its segment, what is no whole datagram waits for the next
+  STEP_US = 2000,  // datagrams that are due within it are sent together
+  REST_US = 50000, // how long after its segment an incomplete datagram waits for the next one
 };
 
-// The datagram that begins at `at`: its end, if that is there.
+// Whether the datagram that begins at `at` is complete; sets *end to its end.
 static bool whole(const weft_spread *s, size_t *end) {
   const uint64_t place = s->base + (s->at - s->cut);
   *end = s->at < s->cut ? s->cut : s->at + (size_t)(WEFT_SPREAD_BYTES - place % WEFT_SPREAD_BYTES);
@@ -21,7 +21,7 @@ bool weft_spread_has_room(const weft_spread *s) {
 }
 
 uint8_t *weft_spread_room(weft_spread *s) {
-  s->base += s->at - s->cut; // what is sent goes, and with it what lay before the cut
+  s->base += s->at - s->cut; // drop what was sent, and with it what lay before the cut
   s->held -= s->at;
   memmove(s->data, s->data + s->at, s->held);
   s->at = s->cut = 0;
@@ -42,7 +42,7 @@ void weft_spread_put(weft_spread *s, uint64_t position, size_t bytes, int64_t ov
   s->over_us = over_us;
 }
 
-// When the byte at `at` plays; what is left of the segment before, at once.
+// Returns when the byte at `at` plays; the rest of the segment before is due at once.
 static int64_t due_us(const weft_spread *s) {
   const size_t into = s->at > s->fresh ? s->at - s->fresh : 0, all = s->held - s->fresh;
   return s->start_us + (all ? (int64_t)((double)into / (double)all * (double)s->over_us) : 0);

@@ -21,8 +21,8 @@
 #endif
 
 enum {
-  MESSAGES = 8,            // of one recvmmsg
-  MESSAGE_BYTES = 1 << 16, // a run that GRO joined
+  MESSAGES = 8,            // per recvmmsg
+  MESSAGE_BYTES = 1 << 16, // a run joined by GRO
   SOCKET_BYTES = 4 << 20
 };
 
@@ -30,8 +30,9 @@ static const uint8_t nowhere[16]; // no address
 
 static bool is_any(const uint8_t ip[16]) { return memcmp(ip, nowhere, sizeof nowhere) == 0; }
 
-// A machine may have several addresses, and who calls one of them takes answers from no other. The
-// kernel chooses by the route alone; so it is to tell which one each datagram was for.
+// A machine may have several addresses, and a node accepts answers only from the address that it
+// dialled. The kernel chooses the source address by the route alone, so it has to report which
+// address each datagram was sent to.
 static void learn_own_addresses(const weft_udp *udp) {
   const int on = 1;
   if (udp->family == AF_INET6)
@@ -48,7 +49,7 @@ static int open_socket(weft_udp *udp, const weft_address *address) {
     return errno;
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-  (void)setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); // older kernels: one by one
+  (void)setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); // older kernels: no runs
   if (is_any(address->ip))
     learn_own_addresses(udp);
   return weft_kernel_bind(udp->fd, udp->family, address);
@@ -91,9 +92,9 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out) {
 // --- What strangers send
 
 void weft_udp_filter(weft_udp *udp, size_t places) {
-  // Lines of the program that are jumped to. A jump counts from the line after its own.
+  // Jump targets in the program. A jump's offset counts from the line after it.
   enum { UDP_HEADER = 8, INIT = 9, REFUSE = 15, TAKE = 16, LINES = 17 };
-  // Lengths are "at least": a run that GRO joined is looked at as one.
+  // Lengths are minimums: the filter sees a run joined by GRO as one packet.
   struct sock_filter program[LINES] = {
       [0] = BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
       [1] =
@@ -115,30 +116,30 @@ void weft_udp_filter(weft_udp *udp, size_t places) {
       [TAKE] = BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
   };
   const struct sock_fprog all = {.len = LINES, .filter = program};
-  // Where there are no filters, everything is only checked here.
+  // Without filters, the same is checked in user space alone.
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof all);
 }
 
 // --- Sending
 
 enum {
-  SEND_MESSAGES = 16, // of one sendmmsg
-  REFUSED_MOST = 4,   // so many runs refused in a row: there are none here
-  PLAIN_TURNS = 1024  // then for so long; a refusal is a call in vain
+  SEND_MESSAGES = 16, // per sendmmsg
+  REFUSED_MOST = 4,   // runs refused in a row before runs are given up
+  PLAIN_TURNS = 1024  // flushes until they are tried again; each refusal costs a call
 };
 
-// One run of a way: a message of sendmmsg, and what it is made of.
+// One run of a way: a message for sendmmsg, and the memory it refers to.
 typedef struct run {
   struct iovec parts[WEFT_UDP_RUN];
   weft_kernel_address to;
   _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t)) +
                                         CMSG_SPACE(sizeof(struct in6_pktinfo))];
   size_t way, count;
-  uint16_t after; // the place that follows
+  uint16_t after; // the place in the queue that follows
 } run;
 
-// Gathers datagrams of a way from place `first` on, of which `left` wait, that one message can
-// take: all as long as the first, but for a shorter one at the end.
+// Collects into one message datagrams of a way from place `first` on, of which `left` are queued:
+// all as long as the first, except for a shorter one at the end.
 static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, size_t left,
                    run *out) {
   const bool joins = udp->plain_turns == 0 && !way->one_by_one;
@@ -156,7 +157,7 @@ static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, s
   out->after = (uint16_t)at;
 }
 
-// Adds what the kernel is to know of a message, whose control has room for it.
+// Adds a control message; `message->msg_control` has room for it.
 static void add_control(struct msghdr *message, int level, int type, const void *data,
                         size_t bytes) {
   struct cmsghdr *c = (void *)((char *)message->msg_control + message->msg_controllen);
@@ -193,7 +194,7 @@ static void address_run(const weft_udp *udp, run *r, struct msghdr *message) {
     add_control(message, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
 }
 
-// What waits, as messages, as far as they go into one call.
+// Turns queued datagrams into messages, as many as fit into one call.
 static size_t make_messages(const weft_udp *udp, run *runs, struct mmsghdr *messages) {
   size_t count = 0;
   for (size_t w = 0; w < udp->way_count; w++) {
@@ -216,8 +217,9 @@ static void gone(weft_udp *udp, const run *r) {
   way->count = (uint16_t)(way->count - r->count);
 }
 
-// What is known of runs once one has gone, or the first datagram of one that was refused. A bad
-// address, a path or a device of one way may refuse as a kernel that has none: no errno tells.
+// Updates what is known about runs, after a run was sent or the first datagram of a refused run. An
+// address, path or device that refuses everything looks like a kernel without runs: the errno does
+// not tell them apart, so a refusal counts only once a single datagram has been sent.
 static void learn(weft_udp *udp, const run *r) {
   weft_udp_way *way = &udp->ways[r->way];
   if (r->count > 1)
@@ -227,17 +229,17 @@ static void learn(weft_udp *udp, const run *r) {
   way->doubted = false;
 }
 
-// The address that the other side wrote to may be this machine's no more, or be one of many
-// machines (a broadcast). False: it was not used.
+// Stops using the address that the other side sent to as the source: this machine may not have it
+// any more, or it may be that of many machines (a broadcast). Returns false if none was in use.
 static bool leave_own_address(weft_udp_way *way) {
   if (is_any(way->to.own))
     return false;
   memset(way->to.own, 0, sizeof way->to.own);
-  way->one_by_one = false; // that may have been all that was wrong
+  way->one_by_one = false; // that address may have been the only problem
   return true;
 }
 
-// Sends one call's worth. False: nothing waits any more, or the socket takes no more.
+// Makes one system call. Returns false when nothing is queued any more, or the socket is full.
 static bool send_some(weft_udp *udp) {
   run runs[SEND_MESSAGES];
   struct mmsghdr messages[SEND_MESSAGES];
@@ -261,15 +263,15 @@ static bool send_some(weft_udp *udp) {
   if (runs[0].count > 1 &&
       (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT || errno == EMSGSIZE)) {
     udp->ways[runs[0].way].one_by_one = true;
-    udp->ways[runs[0].way].doubted = errno != EMSGSIZE; // which is of the path alone
+    udp->ways[runs[0].way].doubted = errno != EMSGSIZE; // EMSGSIZE is about the path alone
     return true;
   }
-  udp->ways[runs[0].way].doubted = false; // it was not the run
+  udp->ways[runs[0].way].doubted = false; // the run was not the reason
   if (leave_own_address(&udp->ways[runs[0].way]))
     return true;
   udp->statistics.send_error = errno;
-  udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as
-  gone(udp, &runs[0]);                          // lost on the way
+  udp->statistics.send_errors += runs[0].count; // unreachable, or too long for the path:
+  gone(udp, &runs[0]);                          // treated as lost on the way
   return true;
 }
 
@@ -346,7 +348,7 @@ static size_t segment_bytes(struct msghdr *message, size_t bytes) {
   return bytes;
 }
 
-// Which of this machine's addresses it was for, where the kernel tells.
+// Finds which of this machine's addresses a datagram was sent to, where the kernel reports it.
 static void own_address(struct msghdr *message, uint8_t own[16]) {
   struct in6_pktinfo v6;
   struct in_pktinfo v4;
@@ -397,7 +399,7 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
       }
       udp->statistics.received_bytes += bytes;
     }
-    if (count < MESSAGES) // an error (a neighbour's port is closed) or nothing more
+    if (count < MESSAGES) // an error (a neighbour's port is closed), or nothing more
       break;
   }
   udp->statistics.received += taken;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that open the pages that weft writes: to be sourced after expect.sh. $browser is a browser that starts
-# here, or empty, and then it is said so.
-# shellcheck disable=SC2034,SC2154 # what it sets, scripts use; they set $work
+# For scripts that open the pages that weft writes; to be sourced after expect.sh. $browser is a
+# browser that starts here; it is empty if there is none, which is reported.
+# shellcheck disable=SC2034,SC2154 # scripts use what it sets, and set $work
 
 browser=
 

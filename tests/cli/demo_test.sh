@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft demo` as users call it: inputs of every kind, wrong arguments, JSON, determinism, Ctrl-C.
+# `weft demo` works as users call it: inputs of every kind, wrong arguments, JSON, determinism,
+# Ctrl-C.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -30,7 +31,7 @@ for input in odd even one empty; do
   "$weft" demo "${small[@]}" --input "$input" --json | digest_of >from_file
   cmp -s from_stdin from_file || fail "standard input and file differ for $input"
 done
-# What somebody else has read of standard input is neither streamed nor missed.
+# What another program has read of standard input is neither streamed nor missed.
 {
   dd bs=1000 count=1 status=none of=begun
   "$weft" demo "${small[@]}" --input - >out 2>err
@@ -43,7 +44,7 @@ if command -v b2sum >/dev/null; then # an independent BLAKE2b
   cmp -s ours theirs || fail "BLAKE2b differs from b2sum's"
 fi
 
-# A file that loses its end while it is read: the run goes on with what was there, and says so.
+# If a file is truncated while it is read, the run goes on with what was there, and says so.
 head -c 3000000 /dev/urandom >shrinking
 python3 - "$weft" <<'PYTHON' || fail "a file cut while it was read: $(cat out err)"
 import os, subprocess, sys
@@ -76,7 +77,7 @@ expect 0 demo --clip 300k --window 1 --peers 4
 expect 0 demo --clip 300k --batch 1 --coded-only --peers 4
 expect 0 demo --peers 8 --clip 200k --segment-blocks 16 --block-bytes 1024 --loss 0.9 # the most that it takes
 expect 0 demo "${small[@]}" --clip 100k --backend scalar --threads 2
-# Windows that no machine could fill, and an input that has one segment.
+# Windows that no machine could fill, and an input of one segment.
 expect 0 demo --peers 300 --window 4096 --segment-blocks 16 --block-bytes 4096 --clip 60k
 expect 0 demo --peers 300 --window 4096 --segment-blocks 16 --block-bytes 4096 --input one
 
@@ -117,7 +118,7 @@ printf x >'a"b\c'
 expect 0 demo "${small[@]}" --input 'a"b\c' --json
 python3 -c 'import json; assert json.load(open("out"))["input"] == "a\"b\\c"' || fail "quoting"
 
-# --- what is wrong is said, with the documented code
+# --- errors are reported, with the documented code
 
 wrong 3 'missing: No such file' demo --input missing
 wrong 3 'Is a directory' demo --input .
@@ -126,10 +127,10 @@ wrong 2 "--json accepts no value, but has 'false'" demo --json=false
 wrong 2 '--peers must be 1..65535, not 0' demo --peers 0
 expect 0 demo -p 3 -n 8 -k 512 --clip 10k
 grep 'peers hold' out >parted
-expect 0 demo -p3 -n8 -k512 --clip 10k # what follows a letter at once is its value, too
+expect 0 demo -p3 -n8 -k512 --clip 10k # what directly follows a letter is its value, too
 grep 'peers hold' out | cmp -s - parted || fail "-p3 is not -p 3: $(cat out)"
 wrong 2 'x.*-p' demo -px
-wrong 3 '^weft demo: -p2: No such file' demo --input -p2 # and what is a value stays one
+wrong 3 '^weft demo: -p2: No such file' demo --input -p2 # and a value stays one
 wrong 2 'x.*--peers' demo --peers x
 wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
 wrong 2 '--block-bytes must be' demo --block-bytes -1
@@ -149,7 +150,7 @@ wrong 2 "unexpected argument 'odd'" demo odd
 wrong 2 'Unknown option' demo --no-such-option
 wrong 4 'no-such-row' demo --backend no-such-row
 wrong 4 'lower --peers' demo --peers 60000 --segment-blocks 1024 --block-bytes 1048576
-# An input whose length nobody knows may fill them.
+# An input of unknown length may fill them.
 wrong 4 'lower --peers' demo --peers 60000 --window 4096 --input - </dev/null
 wrong 2 "unknown command 'dance'" dance
 wrong 2 'usage: weft COMMAND'
@@ -163,8 +164,8 @@ if [ -w /dev/full ]; then
   [ "$code" = 3 ] || fail "a full disk under bench: exit $code"
 fi
 
-# A row that is compiled in and not there: forced by flag or environment, it is refused by name.
-"$weft" backends >rows # a file: what reads only part of a pipe may end its writer by SIGPIPE
+# A row that is compiled in but not available: forced by flag or environment, it is refused by name.
+"$weft" backends >rows # a file: reading only part of a pipe may end its writer by SIGPIPE
 absent=$(awk '$2 == "host" && $3 == "no" { print $1; exit }' rows)
 if [ -n "$absent" ]; then
   wrong 4 "backend $absent: this machine lacks" demo --backend "$absent"
@@ -185,7 +186,7 @@ wrong 2 "pauses does not accept '1s', only 1 to 100000" bench pool --pauses 1s
 wrong 2 "rows needs one row, not 'scalar,best'" bench pool --rows scalar,best
 wrong 2 "there is no 'dance'; there are tasks, encode" bench pool --operations dance
 wrong 2 'accepts no argument' --version x
-# The report on standard output is JSON alone, and no file is called `-`.
+# The report on standard output is only JSON, and no file is called `-`.
 for place in - /dev/stdout; do
   expect 0 bench banks --quick --json "$place"
   python3 -c 'import json; assert json.load(open("out"))["command"][:3] == ["weft", "bench", "banks"]' || fail "bench --json $place: $(head -n 3 out)"
@@ -240,16 +241,16 @@ seen = b""
 try:
     while piece := os.read(ours, 4096):
         seen += piece
-except OSError:  # Linux ends a terminal so
+except OSError:  # Linux reports the end of a terminal so
     pass
 assert run.wait() == 0
 assert b"] " in seen and b"% " in seen and b"decoded" in seen, seen
 assert seen.endswith(b"\r\x1b[K"), seen  # wiped
 PYTHON
 
-# --- memory: four times the input, the same memory, once all windows have been full
+# --- memory: four times the input takes the same memory, once all windows have been full
 
-rss_kib() { # of a run on a clip of this length; the sanitizer keeps little of what was freed
+rss_kib() { # of a run on a clip of this length; the sanitizer keeps little freed memory
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 python3 - "$weft" "$1" <<'PYTHON'
 import resource, subprocess, sys
 subprocess.run([sys.argv[1], "demo", "--clip", sys.argv[2], "--peers", "2", "--window", "4",
@@ -284,7 +285,7 @@ interrupt() { # SIGNAL CODE ARGUMENT...
   shift 2
   python3 - "$signal" "$weft" "$@" >out 2>err <<'PYTHON' || code=$?
 import signal, subprocess, sys, time
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, which would be inherited
 child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
 time.sleep(2)
 child.send_signal(getattr(signal, sys.argv[1]))
@@ -297,7 +298,7 @@ interrupt SIGINT 130 demo --clip 4G
 interrupt SIGTERM 143 demo --clip 4G
 interrupt SIGINT 130 demo --input -
 
-# A report into a pipe that is full, which nobody reads.
+# A report into a full pipe that is not read.
 "$weft" store encode -k 2 -m 1 odd --output-dir shards >/dev/null
 python3 - "$weft" <<'PYTHON' || fail "a signal while nobody reads the report"
 import os, signal, subprocess, sys, time

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The variables of the environment: what a mistyped one is answered, and that documents name none that is not there.
+# Environment variables: a mistyped one is reported, and documents name only existing ones.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -11,7 +11,8 @@ documents=("$@")
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 err=$work/err
 
-# answers CODE TEXT NAME=VALUE ARGUMENT...: weft's exit code, and what it says; an empty text: nothing
+# answers CODE TEXT NAME=VALUE ARGUMENT...: expects weft's exit code, and what it says; an empty
+# text: nothing
 answers() {
   local wanted=$1 text=$2 got=0
   shift 2
@@ -26,19 +27,20 @@ answers() {
 
 answers 0 "weft: WEFT_BACKND in the environment is not a variable" WEFT_BACKND=scalar backends
 answers 0 "" WEFT_TEST_SEED=1 backends
-answers 0 "" WEFT_PEER_LISTN=:1 backends # no matter of this command
+answers 0 "" WEFT_PEER_LISTN=:1 backends # does not concern this command
 answers 2 "WEFT_PEER_LISTN in the environment is not an option" WEFT_PEER_LISTN=:1 peer tracker
 answers 2 "WEFT_PEER_log_level in the environment is not an option" WEFT_PEER_log_level=debug peer tracker
 answers 2 "--listen needs" WEFT_PEER_LISTEN=nonsense peer tracker
-answers 2 "--listen needs" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # of another word
+answers 2 "--listen needs" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # an option of another subcommand
 answers 0 "" WEFT_PEER_LISTN=:1 peer tracker --help
 
 # What bazelw sets for Bazel reaches what Bazel runs.
 WEFT_BAZEL=$weft "$bazelw" backends >/dev/null 2>"$err" || fail "bazelw: $(cat "$err")"
 [ ! -s "$err" ] || fail "run by bazelw: $(cat "$err")"
 
-# Relative names are those of where the user stands when `bazel run` starts the program elsewhere, and of where bazelw was
-# called outside the tree. Alone that variable is nothing to go by: then no Bazel runs the program.
+# Relative names are resolved where the user is when `bazel run` starts the program elsewhere, and
+# where bazelw was called outside the tree. That variable alone counts for nothing: then no Bazel
+# runs the program.
 mkdir -p -- "$work/user" "$work/tree"
 printf 'a file' >"$work/user/here"
 names=(store encode here --output-dir)
@@ -55,13 +57,13 @@ for option in "${options[@]}"; do
   if grep -q "is not an option" "$err"; then fail "$option has no variable: $(cat "$err")"; fi
 done
 
-# What --help lists is documented, and what documents set, or call a variable, is known.
+# What --help lists is documented, and what documents set, or call a variable, exists.
 "$weft" --help | sed -n 's/^  \(WEFT_[A-Z_]*\)=.*/\1/p' >"$work/listed"
 [ "$(wc -l <"$work/listed")" -ge 3 ] || fail "--help lists: $(cat "$work/listed")"
 while read -r name; do
   grep -qF -- "${name%OPTION}" "${documents[@]}" || fail "$name is in no document"
 done <"$work/listed"
-# shellcheck disable=SC2016 # backquotes of the text
+# shellcheck disable=SC2016 # backquotes in the text
 grep -ohE 'WEFT_[A-Z0-9_]+=|environment `?WEFT_[A-Z0-9_]+|`WEFT_[A-Z0-9_]+` (set|names|naming)|\(`WEFT_[A-Z0-9_]+`\)' "${documents[@]}" |
   grep -oE 'WEFT_[A-Z0-9_]+' | sort -u >"$work/named"
 [ "$(wc -l <"$work/named")" -ge 5 ] || fail "documents name only: $(cat "$work/named")"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that call weft as users do: to be sourced. What goes wrong is counted in $failures.
-# shellcheck disable=SC2034,SC2154 # what it sets, scripts use; they set $program
+# For scripts that call weft as users do; to be sourced. Failures are counted in $failures.
+# shellcheck disable=SC2034,SC2154 # scripts use what it sets, and set $program
 
 failures=0
 
@@ -10,7 +10,8 @@ fail() {
   failures=$((failures + 1))
 }
 
-# expect CODE ARGUMENT...: runs "${program[@]}" with them, output in `out` and `err`
+# expect CODE ARGUMENT...: runs "${program[@]}" with them; expects the code; output in `out` and
+# `err`
 expect() {
   local wanted=$1 got=0
   shift
@@ -20,7 +21,7 @@ expect() {
 
 says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
 
-# wrong CODE TEXT ARGUMENT...: as expect, and `err` says so, alone
+# wrong CODE TEXT ARGUMENT...: as expect, and `err` says so, and nothing else
 wrong() {
   local code=$1 text=$2
   shift 2
@@ -29,7 +30,7 @@ wrong() {
   [ ! -s out ] || fail "${program[*]} $*: output beside the error"
 }
 
-# plotted FOLDER NAME: gnuplot draws FOLDER/NAME.gp; where there is none, it is said so, once
+# plotted FOLDER NAME: gnuplot draws FOLDER/NAME.gp; if there is no gnuplot, that is reported once
 plotted() {
   command -v gnuplot >/dev/null || { [ -n "${plotless:-}" ] || printf 'skipped: no gnuplot on PATH, so no script is drawn\n'; plotless=yes; return; }
   (cd -- "$1" && gnuplot "$2.gp") >plotted 2>&1 || fail "$1/$2.gp: $(cat plotted)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands between the program and weft_decoder_read (linker's --wrap): one byte of the third segment
-// that any peer reads comes out wrong.
+// Replaces weft_decoder_read in the program (linker's --wrap): one byte of the third segment that
+// any peer reads comes out wrong.
 #include "weft/rlnc.h"
 
 weft_status __real_weft_decoder_read(weft_decoder *, size_t, size_t, uint8_t *);

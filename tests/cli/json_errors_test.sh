@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Errors under --json, of the command line and of what it names: one JSON object on standard output, and the text on
-# standard error; alone on standard error where `weft store` gives data to the other, and a line of the log where `weft
-# peer` keeps that in JSON.
+# Errors under --json, of the command line and of what it names, are one JSON object on standard
+# output, with the text on standard error; only on standard error where `weft store` writes data to
+# the other; and a line of the log where `weft peer` keeps that in JSON.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -11,7 +11,7 @@ weft=$PWD/$1
 program=("$weft")
 cd -- "${TEST_TMPDIR:-$(mktemp -d)}"
 
-# object FILE CODE COMMAND TEXT: all that FILE holds is one object that says so
+# object FILE CODE COMMAND TEXT: FILE holds exactly one object, which says so
 object() {
   python3 - "$@" <<'PYTHON' || fail "$3 --json: $1 holds $(cat "$1")"
 import json, sys
@@ -43,7 +43,7 @@ alone() {
   [ ! -s out ] || fail "$*: standard output has $(cat out)"
 }
 
-# logged CODE COMMAND TEXT ARGUMENT...: as alone, of weft peer, and a line of its log
+# logged CODE COMMAND TEXT ARGUMENT...: as alone, for weft peer, and a line of its log
 logged() {
   alone "$1" "$2" "$3" peer "${@:4}"
   python3 -c 'import json; line = json.load(open("err")); assert (line["level"], line["event"]) == ("error", "failed") and line["time"]' ||
@@ -82,7 +82,7 @@ told 3 'store info' 'absent: No such file' store info absent --json
 told 2 'store read' 'offset needs' store read d --offset x --output copy --json
 told 3 'store decode' 'absent' store decode absent --output copy --json
 printf x >"$(printf 'a\377b')"
-told 2 demo 'unexpected argument' demo --json "$(printf 'a\377b')" # no UTF-8
+told 2 demo 'unexpected argument' demo --json "$(printf 'a\377b')" # invalid UTF-8
 
 alone 2 'store read' 'offset needs' store read d --offset x --json
 alone 2 'store read' 'Unknown option' store read d --json --no-such-option
@@ -114,7 +114,7 @@ logged 2 peer 'input is missing' source --config json.conf
 printf '[peer]\nlistn=:1\nlog-format = json\n' >listn.conf
 logged 2 peer "'listn' is not an option" source --config listn.conf --input in
 
-# What asks for no JSON gets none, and what went well is one object as before.
+# Calls without --json print none, and success is one object as before.
 wrong 2 'Unknown option' demo --no-such-option
 wrong 2 "accepts no value, but has 'false'" demo --json=false
 wrong 2 'unexpected argument' demo -- --json

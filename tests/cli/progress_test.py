@@ -28,7 +28,7 @@ def drawn(columns, *call):
         try:
             while piece := os.read(ours, 65536):
                 text += piece
-        except OSError:  # EIO: nobody has the other end any more
+        except OSError:  # EIO: the other end is closed
             pass
         assert program.wait() == 0, (call, text)
     os.close(ours)
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
     store = ('store', 'encode', 'file', '--output-dir')
     demo = ('demo', '--clip', '1Mi', '--peers', '3')
     sim = ('sim', 'flash-crowd', '--peers', '20', '--duration', '20s', '--no-files')
-    for columns in (0, 200, 60, 40, 20, 1):  # 0: it does not know
+    for columns in (0, 200, 60, 40, 20, 1):  # 0: unknown
         for call in (demo, sim, (*store, str(columns))):
             first, *lines = drawn(columns, *call).split('\r\x1b[K')
             assert first == '' and len(lines) >= 2 and lines[-1] == '', (columns, call, lines)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft sim` by ranks of MPI: as one process has it, and errors told once.
+# `weft sim` run by ranks of MPI gives the same result as one process, and reports errors once.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -21,17 +21,19 @@ if [ -z "$mpi" ] || [ ! -x "$mpi" ] || ! command -v mpirun >/dev/null; then
 else
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=/bin/false
   export HOME=$work TMPDIR=$work OMPI_MCA_btl_vader_single_copy_mechanism=none
-  # Not in /dev/shm, which sandboxes share: names are of process ids, and each sandbox counts its own.
+  # Not in /dev/shm, which sandboxes share: names contain process ids, and each sandbox counts its
+  # own.
   export OMPI_MCA_btl_vader_backing_directory=$work
   expect 0 sim "${small[@]}" --fidelity rank --no-files
   state out >alone
   for ranks in 1 2 3; do
-    # Open MPI leaves memory of its own behind.
+    # Open MPI does not free all its memory.
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 120 mpirun --oversubscribe -n "$ranks" "$mpi" --oversubscribe "${small[@]}" --threads 1 --fidelity rank --no-files \
       >state 2>err || fail "mpirun -n $ranks: $(cat err)"
     state state | cmp -s - alone || fail "$ranks ranks end in another state than one process"
   done
-  # Memory is that of all ranks, help is told once, and a word of several ranks stays a word.
+  # Memory is that of all ranks, help is printed once, and an argument with spaces reaches all ranks
+  # as one.
   of_ranks() { # OPTION...: by three ranks, report in `state`
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n 3 "$mpi" --oversubscribe "$@" >state 2>err
   }
@@ -51,13 +53,13 @@ else
     fail "an error of three ranks as JSON: $(cat state err)"
   of_ranks --no-such && fail "an unknown option, of three ranks"
   [ "$(grep -c '^weft sim: Unknown option' err)" = 1 ] || fail "an unknown option, of three ranks: $(cat err)"
-  many=$(($(nproc --all) + 1)) # mpirun lets its ranks have processors that this shell may not use
+  many=$(($(nproc --all) + 1)) # mpirun lets its ranks use processors that this shell may not use
   code=0
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?
   [ "$code" != 0 ] || fail "$many ranks on $(nproc --all) processors were not refused"
   says 'ranks would wait for each other' err
 
-  # What one machine lacks, or its files, end the run on all: who went on would wait for ever.
+  # A lack of one machine, or its files, ends the run on all: the others would wait for ever.
   together() { # WHAT WANTED-IN-err ARGUMENT... of mpirun
     local what=$1 wanted=$2 code=0
     shift 2
@@ -66,7 +68,8 @@ else
     says "$wanted" err
     [ "$(grep -c '^weft sim:' err)" = 1 ] || fail "$what of the second rank is not told once: $(cat err)"
   }
-  # Memory that runs out at any moment of one rank, at the start, in the run or as results are collected.
+  # Memory may run out at any moment of one rank, at the start, in the run or when results are
+  # collected.
   for gives in $(seq 0 6 400); do
     code=0
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -x GIVES="$gives" -n 2 "$unlike" --oversubscribe "${small[@]}" --duration 5s --threads 1 --fidelity rank --no-files >state 2>err || code=$?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft sim` with a policy out of a file (scheme = ./FILE), compiled as its user does: what it decides, what is told of
-# it, and which files are refused.
+# `weft sim` uses a policy from a file (scheme = ./FILE), compiled as its user does: its decisions,
+# what is reported of it, and which files are refused.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -15,7 +15,7 @@ cd -- "$work"
 rm -rf sweep
 
 small=(--peers 30 --duration 10s --arrival together --departure stay --quiet)
-compile() { # NAME < SOURCE: NAME.so
+compile() { # NAME < SOURCE: makes NAME.so
   "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -O2 -I"$include" -o "$1.so" -x c -
 }
 state() { sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p' out; }
@@ -43,7 +43,7 @@ expect 0 sim "${small[@]}" --out bytes --scheme $'./p\xff.so'
 python3 -c 'import csv; [r] = csv.DictReader(open("bytes/summary.csv", encoding="utf-8")); assert r["scheme"] == "./p\ufffd.so", r' ||
   fail 'a name that is no text is as it was in summary.csv'
 
-# It may leave things to weft's own, and may be wrong.
+# It may leave decisions to weft's own policy, and may be wrong.
 compile as_push <<'EOT'
 #include <weft/peer_policy.h>
 static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng, weft_policy_choice *out) {
@@ -76,7 +76,7 @@ cp as_push.so swept.so
 expect 0 sim "${small[@]}" --sweep scheme=push,./swept.so --out sweep
 [ "$(runs)" -eq 3 ] || fail "with another policy in the file the sweep has $(runs) runs"
 
-# In a scenario, where a server has no use for it.
+# A scenario may name a policy; that of a server ignores it.
 printf '[stream]\nscheme = ./most_behind.so\n' >own.ini
 expect 0 sim own.ini "${small[@]}" --json --no-files
 [ "$(state)" != "$push" ] || fail 'a scenario with a policy of its own runs push'

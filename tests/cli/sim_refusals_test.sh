@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `weft sim` refuses, and how it says so: scenarios, values, traces, folders.
+# `weft sim` refuses wrong scenarios, values, traces and folders, and says why.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -127,7 +127,7 @@ wrong 2 '--gnuplot plots runs over a swept key, so it needs --sweep' sim --gnupl
 wrong 2 '--out is for files' sim --out x --no-files
 : >no-arrivals
 wrong 2 'no-arrivals: a trace has one arrival per line' sim --arrival trace --trace no-arrivals --no-files
-for line in abc '1,4' '1 4 x' '1 -4' '1 nan' 'inf' '-1' '1 4s'; do # none of them may be taken for less than it says
+for line in abc '1,4' '1 4 x' '1 -4' '1 nan' 'inf' '-1' '1 4s'; do # none of them may be read in part
   printf '0 2\n%s\n' "$line" >odd-trace
   wrong 2 '^weft sim: odd-trace:2: a trace has one arrival per line' sim --arrival trace --trace odd-trace --no-files
   wrong 2 '^weft sim: odd-trace:2: a trace has one arrival per line' sim streaming-server --arrival trace --trace odd-trace --no-files
@@ -142,7 +142,7 @@ printf '0\n1\n2\n' >long-trace
 wrong 2 '^weft sim: long-trace:3: more arrivals than peers: raise peers$' sim --arrival trace --trace long-trace --peers 2 --no-files
 wrong 2 '^weft sim: long-trace:3: more arrivals than peers' sim streaming-server --arrival trace --trace long-trace --peers 2 --no-files
 wrong 2 'class fibr is not one of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
-for matrix in '10;20 30' '1 2;3 4;5' '1 2;3 4 5' '1;2' '1 2 3' ';' '1 2;;3 4' '1,2'; do # none may be taken for a part of it
+for matrix in '10;20 30' '1 2;3 4;5' '1 2;3 4 5' '1;2' '1 2 3' ';' '1 2;;3 4' '1,2'; do # none may be read in part
   wrong 2 '--matrix ' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files
 done
 for matrix in '1 2;3 1' '1 2 3;2 1 4;3 5 1'; do
@@ -168,7 +168,7 @@ for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h -
 done
 expect 0 sim "${small[@]}" --sweep failure-at=5s,20s,30s --quiet --out idle
 [ "$(grep -c 'no peer fails' err)" = 1 ] || fail "a sweep of failures: $(cat err)"
-for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # bulk ends nobody knows when
+for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # when bulk ends is unknown
   # shellcheck disable=SC2086
   expect 0 sim $failing --peers 10 --duration 5s --no-files
   [ ! -s err ] || fail "$failing: $(cat err)"
@@ -183,9 +183,9 @@ wrong 2 "--source-delay needs class or a time such as .*, not 'never'" sim --sou
 wrong 2 'code foo with .* is not possible: there is no such code' sim storage-swarm --peers 40 --code foo --no-files
 wrong 2 'code raid6 with .* and 8 parity shards of .* is not possible' sim storage-swarm --peers 40 --code raid6 --no-files
 wrong 2 'shards of 65535 bytes is not possible' sim storage-swarm --peers 40 --code cauchy_good:w=4:packet=512 --shard-bytes 65535 --no-files
-expect 0 sim --peers 3 --mode bulk --bulk-bytes 1M --departure stay --no-files # some come when others have all
+expect 0 sim --peers 3 --mode bulk --bulk-bytes 1M --departure stay --no-files # some come when others have everything
 printf '5\n5.5\n' >late.txt
-expect 0 sim --peers 2 --mode bulk --bulk-bytes 4M --window 2 --topology tracker --arrival trace --trace late.txt --departure stay --no-files # nobody but the source holds the beginning
+expect 0 sim --peers 2 --mode bulk --bulk-bytes 4M --window 2 --topology tracker --arrival trace --trace late.txt --departure stay --no-files # only the source holds the beginning
 wrong 1 'no progress for ten minutes: peers that lack data have no neighbour that sends it' sim --peers 20 --mode bulk --bulk-bytes 1M --scheme source-only --topology graph --arrival together --no-files
 for fidelity in bytes coefficients rank; do
   wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --fidelity "$fidelity" --backend no-such-row --no-files
@@ -210,7 +210,7 @@ mkdir -p closed && cp results/run.json closed/ && mkdir closed/peers.csv.part
 wrong 3 'closed' sim "${small[@]}" --out closed
 cmp -s results/run.json closed/run.json || fail "an earlier result was changed by a run that failed"
 
-# A folder that cannot be is told before the run, which may take hours.
+# An impossible folder is reported before the run, which may take hours.
 : >no-folder
 for out in no-folder no-folder/x no-folder/x/y; do
   code=0
@@ -220,7 +220,7 @@ for out in no-folder no-folder/x no-folder/x/y; do
 done
 expect 0 sim "${small[@]}" --out made/
 [ -e made/run.json ] || fail "a folder with a slash behind"
-# As of a sweep, folders above it are made.
+# As with a sweep, missing parent folders are made.
 expect 0 sim "${small[@]}" --out above/it/made
 [ -e above/it/made/run.json ] || fail "a folder below one that was not there"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Sweeps of `weft sim`: killed and started again, their means, and their page as a reader uses it.
+# Sweeps of `weft sim`: one that is killed and started again, their means, and their page as a
+# reader uses it.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -42,7 +43,8 @@ for m in means:
     assert abs(half - float(m["source_bytes_ci95"])) <= 0.01 * half + 1, (half, m["source_bytes_ci95"])
 PYTHON
 
-# Runs that differ in a digit that a table would cut, or in what their trace has, are not taken for each other.
+# Runs that differ in a digit that a table would cut, or in the contents of their trace, are told
+# apart.
 expect 0 sim "${small[@]}" --sweep loss=0.01234561,0.01234562 --out digits
 [ "$(find digits/runs -name run.json | wc -l)" = 2 ] || fail "two losses are one run"
 for arrivals in '0\n1\n' '0\n1\n2\n'; do
@@ -53,7 +55,7 @@ for arrivals in '0\n1\n' '0\n1\n2\n'; do
 done
 [ "$(tr '\n' ' ' <traced-viewers)" = '2 3 ' ] || fail "another trace of the same name: $(cat traced-viewers)"
 
-# A file's name may be any bytes; what is written of it is text.
+# A file's name may be any bytes; what is written about it is text.
 cp arrivals $'a\xff'
 expect 0 sim --arrival trace --duration 5s --threads 2 --sweep $'trace=arrivals,a\xff' --sweep loss=0,0.1 --out bytes --gnuplot
 python3 - <<'PYTHON' || fail "names that are no text"
@@ -86,12 +88,13 @@ for name in ("summary", "means"):
         assert all((row[key] == "") == stood for key in ("done_p50_s", "source_bytes", "share_useful")), row
 PYTHON
 
-# --- gnuplot's script: a line for each combination, an interval only where there are runs to have one
+# --- gnuplot's script: a line for each combination, an interval only where there are enough runs
+# for one
 
 expect 0 sim --gnuplot "${sweep[@]:1}"
 [ "$(grep -c "with yerrorlines title 'loss 0" grid/means.gp)" = 2 ] || fail "a grid's script: $(cat grid/means.gp)"
 says 'xtic(2)' grid/means.gp
-says 'yrange .*<1.02' grid/means.gp # an interval of a share may reach beyond all of it
+says 'yrange .*<1.02' grid/means.gp # the interval of a share may exceed 1
 expect 0 sim "${small[@]}" --sweep loss=0,0.05 --out one-seed --gnuplot
 says 'using 1:[0-9]* with linespoints notitle' one-seed/means.gp
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store --gnuplot
@@ -99,7 +102,7 @@ says "ylabel 'coded_read_availability'" store/means.gp
 for folder in grid one-seed store; do
   plotted "$folder" means
 done
-# The column that is drawn is the one that is said.
+# The column that is drawn is the one that is named.
 python3 - <<'PYTHON' || fail "a script's columns"
 import re
 for folder in ("grid", "one-seed", "store"):
@@ -113,11 +116,11 @@ PYTHON
 
 # --- a sweep's page: the same figures as the tables, and a picture of each
 
-# A sweep that was interrupted: a page of what is there.
+# An interrupted sweep: a page of what is there.
 code=0
 python3 - "$weft" "${small[@]}" <<'PYTHON' >out 2>err || code=$?
 import glob, signal, subprocess, sys, time
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, which would be inherited
 child = subprocess.Popen([sys.argv[1], "sim", *sys.argv[2:], "--sweep", "scheme=push,pull", "--sweep", "peers=20,30,4000", "--seeds", "2", "--out", "cut"])
 for _ in range(600):
     if len(glob.glob("cut/runs/*/run.json")) >= 3 or child.poll() is not None:
@@ -130,7 +133,7 @@ PYTHON
 printf '[network]\npeers = 10\n' >'a,b"<!--<script>&.ini'
 expect 0 sim 'a,b"<!--<script>&.ini' "${small[@]}" --sweep "lag=5 s,2500 ms" --sweep peers=10 --out odd
 expect 0 sim "${small[@]}" --seeds 3 --out seeds
-# Of a run that got bytes wrong, and of one that an earlier build made, with other figures.
+# A run that got bytes wrong, and one that an earlier build made, with other figures.
 cp -r grid spoilt
 python3 - spoilt/runs/*/run.json <<'PYTHON'
 import json, sys
@@ -189,7 +192,8 @@ if __name__ == "__main__":
 PYTHON
 python3 sweep_page.py || fail "a sweep's page"
 
-# What a reader does, in a page that tells what came of it: other figures and axes, sorting, a picture.
+# What a reader does, in a page that reports the results: other figures and axes, sorting, a
+# picture.
 cat >reader.js <<'SCRIPT'
 <script>(async () => {
   const $ = id => document.getElementById(id), canvas = () => document.querySelector("#chart canvas"), says = {}, charts = [], pictures = [];
@@ -242,7 +246,8 @@ for row in says["table"]:
         assert ("±" in text) == bool(half) and (text == "no run") == (mean["runs"] == "0"), text
 assert not left
 assert len(says["sorted"]) == len(means) and says["sorted"] == sorted(says["sorted"], key=lambda v: float(v or "inf")), says["sorted"]
-# Each figure has a picture of its own (some are nought everywhere, and all of them alike), none blank.
+# Each figure has a picture of its own (some are zero everywhere, and all of those alike), none
+# blank.
 assert says["charts"] == len(drawn) and says["different"] > len(drawn) // 2 and says["least"] > 30 and min(says["axes"]) > 30, (says["charts"], says["different"], says["least"], says["axes"])
 assert len(says["pictures"]) == 1 and says["pictures"][0][0] == "data:image/png;base64," and says["pictures"][0][1] > 3000, says["pictures"]
 assert len(says["links"]) == len(data["runs"]) and all(os.path.exists(f"{folder}/{link}") for link in says["links"])

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft sim` as users call it: shipped scenarios, schemes, results and their agreement, the page in a browser.
+# `weft sim` works as users call it: shipped scenarios, schemes, results and their agreement, the
+# page in a browser.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -62,7 +63,7 @@ assert run["parameters"]["network"]["peers"] == "30" and run["wall_s"] > 0
 m = run["metrics"]
 assert m["viewers"] == 30 and m["wrong_bytes"] == 0 and 0 < m["continuity"] <= 1, m
 shares = [m["share_" + k] for k in ("useful", "dependent", "duplicate", "polluted", "header", "control", "lost")]
-assert 0.97 < sum(shares) < 1.001, sum(shares)  # what is under way at the end is in none
+assert 0.97 < sum(shares) < 1.001, sum(shares)  # what is under way at the end is in none of them
 rows = list(csv.DictReader(open(f"{folder}/summary.csv")))
 assert len(rows) == 1 and rows[0]["state_hash"] == run["state_hash"]
 for name, value in m.items():
@@ -73,7 +74,7 @@ assert len(peers) == 30
 due, in_time = sum(int(p["due"]) for p in peers), sum(int(p["in_time"]) for p in peers)
 assert due and abs(in_time / due - m["continuity"]) < 1e-9
 series = list(csv.DictReader(open(f"{folder}/series.csv")))
-assert len(series) == 15 and abs(sum(int(s["due"]) for s in series) - due) <= 30  # whole seconds: what the last window has more is in none
+assert len(series) == 15 and abs(sum(int(s["due"]) for s in series) - due) <= 30  # whole seconds: the last window's surplus is in none
 assert float(series[-1]["peer_bytes"]) > 0.25 * float(series[-2]["peer_bytes"]), "the curve drops at its end"
 kinds = {json.loads(line)["event"] for line in open(f"{folder}/trace.jsonl")}
 assert {"join", "data", "play"} <= kinds, kinds
@@ -112,7 +113,8 @@ for name in ("online", "coded_readable", "copied_readable", "coded_lost", "copie
 assert sum(v["coded_repair_bytes"]) <= m["coded_repair_bytes"] and v["coded_lost"][-1] <= m["coded_lost"]
 PYTHON
 
-# Polluters are no audience, in curves and tables as in figures; a point that stands for several seconds is their mean.
+# Polluters are not viewers, in curves and tables as in figures; a point that stands for several
+# seconds is their mean.
 expect 0 sim polluted --peers 40 --duration 20s --polluters 0.3 --threads 2 --out polluted
 expect 0 sim vod --peers 30 --duration 60s --classes dsl:1 --source-upload 3M --seeks-per-hour 60 --seed 3 --threads 2 --out waits
 expect 0 sim --peers 4 --duration 1700s --rate 8k --segment-blocks 8 --block-bytes 128 --lag 4s --arrival together --departure stay --threads 2 --out long
@@ -148,11 +150,12 @@ sent = sum(int(s["source_bytes"]) for s in series)
 assert sent <= data["metrics"]["source_bytes"] < 1.01 * sent, (sent, data["metrics"]["source_bytes"])  # handshakes, too
 data, peers, series = load("long")
 assert len(series) == 1700 and data["series"]["second"] == list(range(0, 1700, 2)) and data["swarm"]["frame_s"] == 3
-for name in ("online", "due", "in_time", "source_bytes"):  # who comes or goes in a second is there for a part of it
+for name in ("online", "due", "in_time", "source_bytes"):  # a node that comes or goes in a second is there for a part of it
     assert all(abs(point - (float(a[name]) + float(b[name])) / 2) <= 1e-8 * point for point, a, b in zip(data["series"][name], series[::2], series[1::2], strict=True)), name
 PYTHON
 
-# Files of another kind that ran into this folder before are gone; page and run.json have the same figures.
+# Files of an earlier run of another kind in this folder are gone; page and run.json have the same
+# figures.
 python3 - <<'PYTHON' || fail "figures of page and run.json"
 import json, re
 page = open("polluted/report.html").read()
@@ -162,7 +165,7 @@ expect 0 sim "${small[@]}" --out turns --gnuplot
 expect 0 sim storage-swarm --peers 40 --duration 48h --out turns
 [ "$(cd turns && echo *)" = 'report.html run.json series.csv summary.csv' ] || fail "files of a swarm in a store's folder: $(ls turns)"
 
-# A name that a comma or a quote in it would split; shares told in percent.
+# A name that a comma or a quote in it would split; shares given in percent.
 printf '[network]\npeers = 8\nloss = 2%%\nclasses = "x",y:1\n[class "x",y]\nloss = 0.5 %%\nnat = 10 %%\n' >'two, "three".ini'
 expect 0 sim 'two, "three".ini' --duration 15s --arrival together --departure stay --threads 2 --flash-share '50 %' --out named
 python3 - <<'PYTHON' || fail "names and shares"
@@ -184,7 +187,7 @@ expect 0 sim download --peers 10 --bulk-bytes 300k --out fetch-plot --gnuplot
 ! grep -q 'continuity\|peers.csv\|Mbit' hours-plot/figures.gp || fail "a store's script: $(cat hours-plot/figures.gp)"
 ! grep -q continuity fetch-plot/figures.gp || fail "a script of bulk: $(cat fetch-plot/figures.gp)"
 ! grep -q "title 'peers'" server-plot/figures.gp || fail "a server's script: $(cat server-plot/figures.gp)"
-expect 0 sim flash-crowd --peers 1 --duration 3s --out early-plot --gnuplot # nobody has played by then
+expect 0 sim flash-crowd --peers 1 --duration 3s --out early-plot --gnuplot # nothing has been played by then
 for folder in results server-plot hours-plot fetch-plot early-plot; do
   plotted "$folder" figures
 done
@@ -211,7 +214,7 @@ with open("again2.ini", "w") as out:
 PYTHON
 expect 0 sim again2.ini --out again2
 cmp <(grep state_hash again/run.json) <(grep state_hash again2/run.json) || fail "run.json's parameters make another run"
-# A value is told whole, however long: who sweeps it has a run for each.
+# A value is written in full, however long: a sweep over it has a run for each.
 printf -v delays ' %s' {1,1,1,1,1,1,1,1}2345.678
 matrix=$(for _ in 1 2 3 4 5 6 7 8; do printf '%s;' "${delays# }"; done)
 expect 0 sim --peers 4 --duration 5s --latency matrix --isps 8 --matrix "${matrix%;}" --out matrix
@@ -221,7 +224,7 @@ for folder in server hours; do
   ! grep -q '"memory_bytes": 0,' "$folder/run.json" || fail "$folder: no memory"
 done
 
-# --- what is kept of a long trace does not depend on threads, and that it is cut is said
+# --- what is kept of a long trace does not depend on threads, and cutting it is reported
 
 for threads in 1 3; do
   expect 0 sim --peers 300 --sampled 301 --duration 48s --arrival together --departure stay --fidelity rank --threads "$threads" --out "traced-$threads"
@@ -246,7 +249,8 @@ open_page() { # FOLDER CHARTS [FLAG]
     --window-size=1200,2600 --screenshot="$work/$1.png" "file://$work/$1/report.html" >/dev/null 2>&1 || true
 }
 
-# Points of the picture that are of the swarm's canvas, and of lines: at least so many; the page's paper.
+# Expects at least that many points of the picture to be of the swarm's canvas, and of lines; and
+# the page's paper.
 drawn() { # FOLDER DARK LINES [PAPER]
   python3 - "$@" <<'PYTHON' || fail "$1: the page's picture is blank"
 import sys, zlib
@@ -290,7 +294,8 @@ if [ -n "$browser" ]; then
   open_page waits 5
   says 'Stalls per second' dom
   ! grep -q 'label[^<]*>lag\|[Pp]layback lag' dom || fail "a page on demand has a line of lags, which nobody has"
-  # Where there is less room than there was, as in a window that became narrow, charts are narrower, too.
+  # Where there is less room than before, as in a window that became narrow, charts become narrower,
+  # too.
   mkdir -p narrow
   { cat results/report.html && cat <<'HTML'; } >narrow/report.html
 <script>
@@ -304,14 +309,14 @@ HTML
   open_page narrow 5
   says 'data-before="true"' dom
   says 'data-after="false"' dom
-  # What a server's and a store's pages show is of their kind, and nothing is left blank.
+  # What a server's and a store's pages show fits their kind, and nothing is left blank.
   open_page server 8
   drawn server 0 1501
   open_page hours 5
   drawn hours 0 1501
 fi
 
-# --- progress on a terminal: of a bulk run, whose end is not known, the time alone
+# --- progress on a terminal: for a bulk run, whose end is unknown, only the time
 
 python3 - "$weft" <<'PYTHON' || fail "progress"
 import os, pty, re, subprocess, sys
@@ -323,7 +328,7 @@ def shown(*words):
     try:
         while more := os.read(terminal, 4096):
             seen += more
-    except OSError:  # nobody writes any more
+    except OSError:  # the other end is closed
         pass
     assert child.wait() == 0, seen
     return [line for line in seen.decode().replace("\033[K", "").split("\r") if "virtual" in line]
@@ -338,7 +343,7 @@ PYTHON
 code=0
 python3 - "$weft" <<'PYTHON' >out 2>err || code=$?
 import signal, subprocess, sys, time
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, which would be inherited
 child = subprocess.Popen([sys.argv[1], "sim", "--peers", "2000", "--duration", "10min", "--no-files"])
 time.sleep(2)
 child.send_signal(signal.SIGINT)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft store` as users call it: exit codes and messages, pipes, JSON, kill -9 at random moments, a full disk, a folder
-# that cannot be written. Death at every single call is //tests/store:crash_test.
+# `weft store` works as users call it: exit codes and messages, pipes, JSON, kill -9 at random
+# moments, a full disk, a folder that cannot be written. Death at every single call is
+# //tests/store:crash_test.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -14,7 +15,7 @@ seed=${WEFT_TEST_SEED:-$$}
 printf 'WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
 
-# poke FILE OFFSET: another byte there
+# poke FILE OFFSET: changes the byte there
 poke() {
   local old
   old=$(od -An -tu1 -j"$2" -N1 "$1")
@@ -36,11 +37,11 @@ cmp in copy || fail "decode"
 expect 0 read d --offset 3000000 --output part
 cmp part <(tail -c 1 in) || fail "read to the end"
 expect 0 read d --offset 0 --length 0
-for m in 1 9223372036854775807; do # the sum of these is no number
+for m in 1 9223372036854775807; do # their sum overflows
   expect 2 encode -k 9223372036854775807 -m "$m" in --output-dir none
   says '-k must be 1..256' err
 done
-printf old >part # a range that cannot be had leaves what was there
+printf old >part # an impossible range leaves what was there
 expect 2 read d --offset 3000000 --length 2 --output part
 [ "$(cat part)" = old ] || fail "a read that failed changed its output"
 
@@ -51,7 +52,8 @@ expect 2 read d --offset 3000000 --length 2 --output part
 [ ! -s err ] || fail "stdin, read in part: $(cat err)"
 "$weft" store decode rest --output - 2>/dev/null | cmp - <(tail -c +1001 in) || fail "what was left of stdin"
 
-# --- more than fits into memory: 600 MB through a process that may have 256 MB, threads' stacks and all
+# --- more than fits into memory: 600 MB through a process that may have 256 MB, including threads'
+# stacks
 
 limited() (
   ulimit -v 262144
@@ -74,7 +76,7 @@ rm -rf large
 dd if=/dev/urandom of=disk.img bs=512 count=20011 status=none
 if device=$(losetup --find --show disk.img 2>/dev/null); then
   expect 0 encode -k 4 -m 2 "$device" --output-dir block
-  { # as standard input it is read from where it stands, as a file is
+  { # as standard input it is read from its current position, as a file is
     dd bs=512 count=3 status=none of=begun
     "$weft" store encode -k 3 -m 2 - --output-dir block_rest >/dev/null 2>err || fail "a device, read in part: $(cat err)"
   } <"$device"
@@ -86,7 +88,7 @@ if device=$(losetup --find --show disk.img 2>/dev/null); then
   losetup --detach "$device"
   "$weft" store decode block --output - 2>/dev/null | cmp - disk.img || fail "block device"
   [ "$(stat -c %s disk.img)" = $((20011 * 512)) ] || fail "the device's size"
-  # A device that is too small, or that somebody else has (as one that is mounted), stays as it was.
+  # A device that is too small, or in use (for example mounted), stays as it was.
   truncate -s $((20010 * 512)) small.img
   device=$(losetup --find --show small.img)
   expect 3 decode block --output "$device"
@@ -142,7 +144,7 @@ expect 1 verify d
 says "shard-001.weft: it belongs to another file" err
 expect 0 repair d
 
-# --- JSON: on standard output, or alone on standard error where the data goes to the other
+# --- JSON: on standard output, or alone on standard error where the data goes to standard output
 
 for call in "info d" "verify d" "decode d --output copy" "read d --output copy" "decode d --output absent/x"; do
   # shellcheck disable=SC2086 # words
@@ -155,7 +157,8 @@ for call in "decode d --output -" "read d" "read absent"; do
 done
 expect 0 repair d
 
-# --- what is there already: a link stays one, a file that others may not read does, a folder is told at once
+# --- existing outputs: a link stays one, a file that others may not read keeps its mode, a folder
+# is reported at once
 
 printf old >target
 chmod 600 target
@@ -195,7 +198,7 @@ expect 2 update --offset 3000000 d changes
 says "go past the end of the data, which has 3000001 bytes" err
 expect 0 verify d
 
-# --- standard files that are closed: what is printed must not end in a shard, nor be taken for printed
+# --- closed standard files: what is printed must not end up in a shard, nor count as printed
 
 rm d/shard-001.weft
 code=0
@@ -205,7 +208,7 @@ code=0
 "$weft" store scrub d <&- >&- 2>&- || true
 expect 0 verify d
 
-# --- a file that is shorter than it said it was, as one that is cut while it is read
+# --- a file that is shorter than its stated length, as one that is truncated while it is read
 
 short=/sys/kernel/mm/transparent_hugepage/enabled
 if [ -r $short ] && [ "$(stat -c %s $short)" -gt "$(wc -c <$short)" ]; then
@@ -230,7 +233,7 @@ else
   within encode -k 2 -m 1 in --output-dir limited && fail "encode fitted into a limit"
   says "File too large" err
   [ ! -e limited ] || fail "an encode that met a limit left a folder"
-  mkfifo pausing # an input that pauses does not keep the error to itself
+  mkfifo pausing # an input that pauses does not delay the error
   (
     exec 7>pausing
     head -c 300000 in >&7 || true
@@ -285,7 +288,7 @@ expect 3 encode absent --output-dir e
 expect 3 decode absent --output x
 expect 3 decode d --output absent/x
 expect 4 decode d --output x --backend nonsense
-expect 2 decode d --output x -k 3 # an option of another call
+expect 2 decode d --output x -k 3 # an option of another subcommand
 says "Unknown option -k" err
 expect 2 encode in
 says "--output-dir is required" err
@@ -339,7 +342,8 @@ took() {
   printf '%d\n' $((($(date +%s%N) - from) / 1000000 + 1))
 }
 
-# killed MS ARGUMENT...: within about as long as it takes; true if it was killed before its end
+# killed MS ARGUMENT...: kills it within about as long as it takes; true if it was killed before its
+# end
 killed() {
   local pid delay code=0 at=$((RANDOM % $1))
   shift
@@ -383,7 +387,7 @@ done
 printf '%d of 75 calls were killed before their end\n' "$dead"
 [ "$dead" -ge 25 ] || fail "only $dead calls were killed before their end"
 
-# --- the output is no shard of the input, under whatever name
+# --- the output must not be a shard of the input, under whatever name
 
 ln d/shard-001.weft linked
 for output in d/shard-000.weft d/../d/shard-005.weft linked; do
@@ -394,7 +398,8 @@ done
 rm linked
 expect 0 verify d
 
-# --- a named pipe under a shard's name, which nobody writes to, is a shard that cannot be read: nobody waits for it
+# --- a named pipe without a writer under a shard's name counts as a shard that cannot be read,
+# without waiting for it
 
 rm -rf piped
 cp -r d piped
@@ -427,12 +432,12 @@ wait "$pid" || code=$?
 [ "$code" = 143 ] || fail "after SIGTERM: exit $code: $(cat err)"
 [ ! -e stopped ] || fail "an interrupted encode left a folder"
 
-# While an input has nothing to read, an output no room, or a pipe nobody at its other end.
+# While an input has nothing to read, an output no room, or a pipe no other end.
 interrupt() { # SIGNAL ARGUMENT...: weft store must end by it, and say so
   local code=0 wanted=$((128 + $(kill -l "$1")))
   python3 - "$1" "$weft" store "${@:2}" 2>err <<'PYTHON' || code=$?
 import signal, subprocess, sys, time
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, which would be inherited
 child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 time.sleep(1)
 child.send_signal(signal.Signals["SIG" + sys.argv[1]])
@@ -456,7 +461,8 @@ for threads in 1 2; do
   interrupt TERM decode d --output - --threads "$threads"
   interrupt INT read d --offset 1 --threads "$threads"
 done
-# What was ignored as the program began stays so: SIGHUP under nohup, SIGINT of what a script starts with `&`.
+# A signal that was ignored when the program began stays so: SIGHUP under nohup, SIGINT of what a
+# script starts with `&`.
 for signal in HUP INT; do
   (
     trap '' "$signal"
@@ -472,7 +478,7 @@ for signal in HUP INT; do
 done
 expect 0 verify d
 
-# --- a disk that is full, a folder that cannot be written: these need a user namespace
+# --- a full disk, a folder that cannot be written: these need a user namespace
 
 cat >inside.sh <<'EOF'
 set -u

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft store` where it must not be trusted blindly: outputs that would overwrite the set, modes, links, long names, what
-# scripts are told when a call fails, and headers that somebody made up.
+# `weft store` where it must not be trusted blindly: outputs that would overwrite the set, modes,
+# links, long names, what scripts are told when a call fails, and forged headers.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -15,7 +15,7 @@ head -c 100000 /dev/urandom >in
 expect 0 encode -k 3 -m 2 --stripe 30000 in --output-dir d
 cp -r d kept
 
-# --- names of the set's own are no outputs, whether there is such a file or not
+# --- names of the set's own are refused as outputs, whether such a file exists or not
 
 for output in d/update.journal d/update.journal.new d/shard-002.weft.new d/shard-099.weft d/../d/update.journal; do
   expect 2 decode d --output "$output"
@@ -30,7 +30,7 @@ cmp in d/copy || fail "an output of another name in the folder"
 rm d/copy by_link
 expect 0 verify d
 
-# --- who may not read the shards may not read what repair and update make of them
+# --- a user who may not read the shards may not read what repair and update make of them
 
 chmod 600 d/*
 rm d/shard-001.weft
@@ -46,7 +46,7 @@ exec 7>&-
 wait "$pid" || fail "an update by nothing: $(cat err)"
 [ ! -e d/update.journal.new ] || fail "an update by nothing left a journal"
 
-# --- who may not read a file may not read its shards, nor what is decoded from them
+# --- a user who may not read a file may not read its shards, nor what is decoded from them
 
 mode() { [ "$(stat -c %a "$2")" = "$1" ] || fail "the mode of $2: $(stat -c %a "$2"), not $1"; }
 cp in private
@@ -67,7 +67,7 @@ rm -rf p
 (umask 022 && head -c 100000 private | "$weft" store encode -k 2 -m 1 - --output-dir p >/dev/null) || fail "encode of a pipe"
 for shard in p/*; do mode 644 "$shard"; done
 chmod 600 p/*
-# A file that is replaced keeps its mode, whatever the umask, and its owner and group.
+# A replaced file keeps its mode, whatever the umask, and its owner and group.
 printf old >replaced
 chmod 664 replaced
 (umask 077 && expect 0 decode p --output replaced)
@@ -76,7 +76,8 @@ if chown 12345:23456 replaced 2>/dev/null; then
   chmod 640 replaced
   (umask 022 && expect 0 decode p --output replaced)
   [ "$(stat -c %u:%g:%a replaced)" = 12345:23456:640 ] || fail "what was replaced is now $(stat -c %u:%g:%a replaced)"
-  # Of another group than before: shards of a group's file, and what is decoded of a group's shards.
+  # With another group than before: shards of a group's file, and what is decoded from a group's
+  # shards.
   chgrp 23456 private p/*
   chmod 640 private p/*
   rm -rf q q_copy
@@ -98,7 +99,7 @@ else
   echo "SKIPPED: owners and groups that are kept: they need root"
 fi
 
-# --- a set that root mends stays its owner's
+# --- a set that root repairs stays its owner's
 
 rm -rf p q owned
 expect 0 encode -k 2 -m 1 in --output-dir owned
@@ -116,7 +117,7 @@ if chown -R 12345:23456 owned 2>/dev/null; then
   [ "$(stat -c %u:%g:%a owned/update.journal.new)" = 12345:23456:600 ] || fail "root's journal is $(stat -c %u:%g:%a owned/update.journal.new)"
   exec 7>&-
   wait "$pid" || fail "an update by nothing, of root: $(cat err)"
-  chown 1:1 owned/shard-000.weft # owners that differ are nobody's
+  chown 1:1 owned/shard-000.weft # if owners differ, none is kept
   rm owned/shard-001.weft
   expect 0 repair owned
   [ "$(stat -c %u owned/shard-001.weft)" = "$(id -u)" ] || fail "of several owners it took one"
@@ -124,7 +125,7 @@ else
   echo "SKIPPED: a set of another owner: it needs root"
 fi
 
-# --- a shard of which one chunk was mended and another was not
+# --- a shard of which one chunk was repaired and another was not
 
 cp -r kept half
 poke() { printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
@@ -155,7 +156,7 @@ other=$!
 expect 2 decode kept --output "/proc/$other/fd/8"
 kill "$other"
 
-# --- numbers are decimal, and key and data are not of one pipe
+# --- numbers are decimal, and key and data may not come from one pipe
 
 expect 0 encode -k 010 -m 02 in --output-dir decimal
 [[ -e decimal/shard-011.weft && ! -e decimal/shard-012.weft ]] || fail "-k 010 is 10"
@@ -166,7 +167,7 @@ for name in - /dev/stdin /dev/fd/0 /proc/self/fd/0; do
   [ "$got" = 2 ] || fail "key $name and data of one pipe: exit $got, $(cat err)"
 done
 
-# --- an output in a folder that may be written and not read
+# --- an output in a folder that may be written but not read
 
 mkdir -m 777 open
 mkdir -m 333 open/blind
@@ -193,7 +194,7 @@ wait "$writer"
 expect 0 decode grown --output grown_copy
 head -c "$(stat -c %s grown_copy)" grows | cmp - grown_copy || fail "the beginning of an input that grows"
 
-# --- a look without the key at a set with a pending update
+# --- reading a set with a pending update without the key
 
 head -c 100 in >key
 expect 0 encode --key key -k 2 -m 1 in --output-dir keyed
@@ -203,7 +204,7 @@ says "an update may be pending; give the key" out
 expect 0 info keyed --json
 says '"update_pending":null' out
 
-# --- links: of a disk that is away is no free name; nothing is written through one
+# --- links: one to a disk that is away is not a free name; nothing is written through a link
 
 mkdir linked
 ln -s /nonexistent/disk linked/shard-001.weft
@@ -229,14 +230,14 @@ for _ in $(seq 4); do deep=$deep/$(printf 'f%.0s' $(seq 200)); done
 mkdir -p "$deep"
 expect 3 info "$deep/absent"
 says "/absent: No such file or directory" err
-expect 1 info "$deep" # whatever the reason: it is told
+expect 1 info "$deep" # whatever the reason: it is reported
 says "/f*: there are no shards here" err
 expect 3 encode "$deep/absent" --output-dir e
 says "/absent: No such file or directory" err
 expect 3 info "$(printf 'f/%.0s' $(seq 2045))"
 says "File name too long" err
 
-# --- JSON of every failure; of the command line: json_errors_test.sh
+# --- JSON of every failure; for the command line, see json_errors_test.sh
 
 json() { # CODE WORD ARGUMENT...
   local code=$1 word=$2
@@ -259,7 +260,7 @@ json 4 "backend nonsense" repair d --backend nonsense
 json 4 "backend nonsense" decode d --output - --backend nonsense
 json 3 "absent" scrub absent
 
-# --- what is lost is told: stripes 1 and 2 of four
+# --- what is lost is reported: stripes 1 and 2 of four
 
 for shard in 0 1 2; do
   for stripe in 1 2; do
@@ -276,7 +277,7 @@ cmp part <(head -c 30000 in) || fail "what is left of a set that lost stripes"
 expect 1 decode d --output copy
 says "are lost" err
 
-# --- headers that somebody made up: forge FOLDER OFFSET BYTES VALUE, in all shards, with digests that fit
+# --- forged headers: forge FOLDER OFFSET BYTES VALUE, in all shards, with matching digests
 
 forge() {
   python3 - "$@" <<'PYTHON'
@@ -318,7 +319,7 @@ forged 10 2 255
 forged 18 1 1
 forged 32 8 0
 forged 32 8 $(((1 << 62) + 1))
-# A later format is no damage, and nothing to mend.
+# A later format is no damage, and nothing to repair.
 rm -rf f
 cp -r kept f
 forge f 8 2 2
@@ -335,7 +336,7 @@ says '"status": *"WEFT_E_VERSION"' out
 printf '\377' | dd of=f/shard-000.weft bs=1 seek=100 conv=notrunc status=none # and one that is corrupt
 expect 1 verify f
 says "f: 4 of its 5 shards have another format version" err
-# One such shard: who reads goes on with the others, who writes leaves it alone.
+# One such shard: reading goes on with the others, writing leaves it alone.
 rm -rf f g
 cp -r kept f
 cp -r kept g
@@ -360,7 +361,7 @@ expect 2 update f --offset 0 in
 expect 0 decode f --output copy
 cmp in copy || fail "the last of all generations"
 
-# --- a journal whose head speaks of more records than there are: a file of 1 TB that takes no room
+# --- a journal whose head claims more records than there are: a file of 1 TB that takes no room
 
 rm -rf f
 cp -r kept f
@@ -380,7 +381,7 @@ PYTHON
   says "update.journal is corrupt" err
 fi
 
-# A journal of a later version is not corrupt, and nothing to remove by hand.
+# A journal of a later version is not corrupt, and must not be removed by hand.
 rm -rf f
 cp -r kept f
 python3 - <<'PYTHON'

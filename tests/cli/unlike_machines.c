@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands between a rank and its machine (linker's --wrap): UNLIKE says of which kind that of the
-// second rank is, "memory" (little of it) or "processors" (one); those of others have plenty. Or
-// GIVES says how many times the second rank's malloc() and calloc() give memory once ranks meet;
-// what is linked in has begun by then, and CUDA's runtime does not bear with less.
+// Replaces what a rank learns of its machine (linker's --wrap). UNLIKE gives the kind of the second
+// rank's machine: "memory" (little of it) or "processors" (one); the others have plenty. Or GIVES
+// says how many times the second rank's malloc() and calloc() succeed once ranks meet; by then,
+// what is linked in has started, and CUDA's runtime does not tolerate failures.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

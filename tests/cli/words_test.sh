@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What bash completes of the program's words, and its manual page: both are taken from its help.
+# Bash completion of the program's words, and its manual page, are complete: both are taken from its
+# help.
 #
 #   words_test.sh WEFT COMPLETION MANUAL
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 weft=$PWD/$1 manual=$PWD/$3
-# shellcheck disable=SC1090,SC1091 # by itself it is checked, too
+# shellcheck disable=SC1090,SC1091 # it is checked by itself, too
 . "$PWD/$2"
 cd -- "${TEST_TMPDIR:-$(mktemp -d)}"
 
@@ -34,7 +35,7 @@ completes 'weft peer join --scheme pu' 'push pull'
 completes 'weft sim flash' flash-crowd
 completes 'weft sim --show lossy' lossy-mobile
 completes 'weft sim --scheme ra' rarest
-completes 'weft sim --scheme = ra' rarest # bash parts --scheme=ra
+completes 'weft sim --scheme = ra' rarest # bash splits --scheme=ra
 completes 'weft sim --scheme =' 'push pull source-only rarest'
 completes 'weft bench sto' storage
 completes 'weft demo --backend scal' scalar

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Real peers and the simulator on the same network: a live stream, peers that join it one after the
-# other, 2 % loss, 20 ms each way. Prints start-up delay, source upload and overhead of both as JSON,
-# and fails where they are further apart than --within (0.1).
+# Real peers and the simulator agree on the same network: a live stream, peers that join it one
+# after another, 2 % loss, 20 ms each way. Prints start-up delay, source upload and overhead of both
+# as JSON, and fails if they differ by more than --within (0.1).
 #
 #   agreement.sh WEFT RELAY [--peers N] [--seconds S] [--within X] [--seeds N] [--keep FOLDER]
 #
-# keep: the logs and the simulations' results are copied there. Without user namespaces or TUN it says so and passes.
+# keep: copies the logs and the simulations' results there. Without user namespaces or TUN, it says
+# so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -46,7 +47,7 @@ start_relay "$peers" "$seed" 20000 20000 0 0
 pids+=("$relay_pid")
 start_source "$rate" --lag 3000 --congestion off
 pids+=("$source_pid")
-begin=$(date +%s%N) # of the stream: its first segment is there with the first bytes
+begin=$(date +%s%N) # beginning of the stream: its first segment exists from its first bytes
 cat in.bin >&8 &
 exec 8>&-
 sleep 4
@@ -55,7 +56,7 @@ for ((i = 1; i <= peers; i++)); do
   start_join "$i" "peer$i" "$weft" --output /dev/null --log-format json --congestion off --upload $((rate * 3))
   joiners+=("$join_pid")
   pids+=("$join_pid")
-  sleep 0.25 # together they spread over several segments: who begins where is chance then
+  sleep 0.25 # joins are spread over several segments, so where each peer begins is random
 done
 bad=0
 for pid in "${joiners[@]}"; do wait "$pid" || bad=1; done
@@ -63,7 +64,7 @@ wait "$source_pid" || bad=1
 kill -TERM "$relay_pid"
 [ "$bad" -eq 0 ] || { tail -n 2 ./*.log >&2; exit 1; }
 
-# --- The same, simulated: everybody asks to join when the real one did
+# --- The same, simulated: every peer asks to join when the real one did
 python3 - "$begin" "$peers" <<'PYTHON' || exit 1
 import datetime, json, sys
 begin, peers = int(sys.argv[1]) / 1e9, int(sys.argv[2])

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Inputs that are multicast groups, and an output to a broadcast address. Without user namespaces it says so and passes.
+# Inputs may be multicast groups, and an output a broadcast address. Without user namespaces, it
+# says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_alone groups "$@"
-# Of IPv6 what is sent to a group comes back on the device that it leaves by, but not on the loopback.
+# With IPv6, what is sent to a group comes back on the device that it leaves by, but not on the
+# loopback.
 if ! ip link set lo multicast on up || ! ip link add near type veth peer name far; then
   printf 'skipped: needs veth\n'
   exit 0
@@ -19,7 +21,7 @@ fail() {
   bad=1
 }
 
-# A group without a route is refused, rather than listened to in vain.
+# A group without a route is refused; otherwise the source would wait for nothing.
 timeout 20 "$weft" peer source --input udp://239.1.2.3:5004 2>refused.log
 code=$?
 [ "$code" -eq 3 ] || fail "a group without a route: exit $code, not 3"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Live inputs that are not as even as a file is: a FIFO that nobody writes yet, one that slows down until a segment takes
-# longer than the lag, one of which more comes in the lag than 64 segments hold, and one whose writer is killed.
+# Live inputs that are less even than a file are played whole: a FIFO without a writer yet, one that
+# slows down until a segment takes longer than the lag, one that brings more within the lag than 64
+# segments hold, and one whose writer is killed.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-# pace BYTES TIMES: so many, twenty times a second
+# pace BYTES TIMES: writes that many bytes twenty times a second
 pace() {
   local i
   for ((i = 0; i < $2; i++)); do
@@ -15,7 +16,7 @@ pace() {
   done
 }
 
-# watched NAME OPTION...: one who watches NAME.fifo from its begin has every byte that went in
+# watched NAME OPTION...: a viewer of NAME.fifo from its beginning gets every byte that went in
 watched() {
   local name=$1 port viewer writer
   shift
@@ -24,7 +25,7 @@ watched() {
   port=$(port_of "$name") || fail "a source waits for whoever writes its FIFO"
   start "$name-viewer" join --source "127.0.0.1:$port" --output "$name.out"
   viewer=$pid
-  until_said "$name-viewer" 'info stream' # so that it has all of it, however late it began
+  until_said "$name-viewer" 'info stream' # so that it gets all of it, however late it began
   "$name" | tee "$name.in" >"$name.fifo" &
   writer=$!
   wait "$writer"
@@ -39,13 +40,13 @@ slow() {
   pace 10000 20
 }
 # shellcheck disable=SC2317
-fast() { pace 250000 80; } # 40 Mbit/s and more: 3 s of it are 300 segments
+fast() { pace 250000 80; } # over 40 Mbit/s: 3 s of it are 300 segments
 
 watched slow --segment-blocks 8 --lag 2s
 watched fast
 grep -q '^info summary .*skipped=0 passed_over=0' fast-viewer.log || fail 'a fast stream has gaps'
 
-# One that is held open outlives its writer, and goes on with the next.
+# A FIFO that is held open outlives its writer, and goes on with the next.
 mkfifo held.fifo
 head -c 700000 /dev/urandom >held.in
 start held source --input held.fifo --rate 4M --listen 127.0.0.1:0
@@ -67,13 +68,13 @@ exec 3>&-
 wait "$viewer" || fail "who watches what a second writer went on with ends with $?"
 cmp held.in held.out || fail 'between two writers bytes were lost'
 
-# A FIFO without a writer keeps nobody from stopping.
+# A source that waits for a FIFO's writer can be stopped.
 mkfifo none.fifo
 start none source --input none.fifo --listen 127.0.0.1:0
 port_of none >/dev/null || fail 'a source without a writer does not begin'
 kill -TERM "$pid"
 wait "$pid" || fail "a source without a writer ends with $?"
-# Windows that hold less than the lag are told of.
+# A window that holds less than the lag is reported.
 start told source --input - --window 64 --listen 127.0.0.1:0 < <(pace 1000000 160)
 for ((i = 0; i < 200; i++)); do
   grep -q '^warning window-short' told.log && break

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer whose disk tells only when a file is closed that it was full, as NFS and quotas do.
+// A peer whose disk reports only when a file is closed that it was full, as NFS and quotas do.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft peer join` to a file whose close fails: the stream was played, and is not on the disk. That is an error of the
-# output, whatever else ended the peer.
+# `weft peer join` to a file whose close fails (the stream was played, but is not on the disk)
+# reports an error of the output, whatever else ended the peer.
 weft=$(readlink -f -- "$1")
 late=$(readlink -f -- "$2")
 # shellcheck source=tests/net/processes.sh
@@ -16,7 +16,7 @@ for ((i = 0; i < 200; i++)); do
   sleep 0.05
 done
 
-join() { # NAME OUTPUT EVENT: until its log has the event
+join() { # NAME OUTPUT EVENT: runs until its log has the event
   "$late" peer join --source "127.0.0.1:$port" --output "$2" --startup 0 --linger 1 </dev/null >std.bin 2>"$1.log" &
   pid=$!
   pids+=("$pid")
@@ -26,7 +26,7 @@ join() { # NAME OUTPUT EVENT: until its log has the event
   done
 }
 
-told() { # NAME TEXT: ends with 3, and says so once
+told() { # NAME TEXT: expects that it ends with 3, and says so once
   wait "$pid"
   local code=$?
   [ "$code" -eq 3 ] || fail "$1: exit $code, not 3"
@@ -45,7 +45,7 @@ told stopped out2.bin
 join interrupted out3.bin stream
 kill -INT "$pid"
 told interrupted out3.bin
-join device /dev/null ended # which has nothing to tell
+join device /dev/null ended # this one has nothing to report
 wait "$pid" || fail "to /dev/null: exit $?"
 "$late" peer join --source "127.0.0.1:$port" --output /dev/full --startup 0 </dev/null 2>full.log &
 pid=$!

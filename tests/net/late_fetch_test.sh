@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Who comes to a fetch when others have a part of it already: he has all, of a file that is longer than 64 segments,
-# too, where the source has no room for him, where nobody holds the beginning any more, and where the source goes.
+# A node that joins a fetch when others have a part of it gets the whole file, even if that is
+# longer than 64 segments, the source has no room for the node, no other holds the beginning any
+# more, or the source leaves.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-head -c 6000000 /dev/urandom >in.bin # 92 segments, at 24 Mbit/s 2 s to send once
+head -c 6000000 /dev/urandom >in.bin # 92 segments; at 24 Mbit/s, sending them once takes 2 s
 
 # fetch SOURCE_OPTION [VIEWER_OPTION]
 fetch() {
@@ -19,7 +20,7 @@ fetch() {
   first=$pid
   start second join --source "127.0.0.1:$port" --upload 24M --output second.bin.out "${@:2}"
   second=$pid
-  until_grown first.bin.out 2500000 # well past what 16 segments are
+  until_grown first.bin.out 2500000 # well past 16 segments
   start late join --source "127.0.0.1:$port" --upload 24M --output late.bin.out --timeout 3 "${@:2}"
   late=$pid
   wait "$late" || fail "$1: the late one ends with $?"
@@ -35,10 +36,12 @@ fetch --linger=5
 fetch --neighbours=1 # it takes two
 fetch --window=16 --window=16
 
-# The source goes when one has all of it, of which he holds a sixth. Who came shortly before has the rest from what that
-# one reads back from where he wrote it; what was cut by then nobody gets anything for. The source stands still while he
-# comes: who has all, and no neighbour, goes at once, and a busy machine may take its time to start him.
-orphaned() { # EXPECTED UPLOAD SIGNAL: of who came, of the first, of the source
+# The source leaves when one node has everything, of which that node holds a sixth. A node that came
+# shortly before gets the rest from what the first reads back from its output; for what was cut from
+# that meanwhile, it gets nothing. The source is stopped while the second node starts: a node that
+# has everything and no neighbour leaves at once, and a busy machine may take long to start the
+# second one.
+orphaned() { # EXPECTED of the newcomer, UPLOAD of the first, SIGNAL to the source
   local source first late code
   rm -f ./*.bin.out
   start source source --input in.bin --listen 127.0.0.1:0 --upload 24M

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A file fetched from one peer over a path of 20 ms each way that loses packets: losses alone must not slow it down,
-# as coded packets need no retransmission, nor must packets that overtake each other.
+# Fetches a file from one peer over a path of 20 ms each way that loses packets: losses must not
+# slow it down much, as coded packets need no retransmission, nor must reordering.
 #
 #   lossy_test.sh WEFT RELAY [--megabytes N] [--losses "PERCENT..."] [--jitters "MS..."] [--times N]
 #
-# Prints the median of the fetches and each in milliseconds, the handshake included, of which a few have a second or
-# two; with a jitter of J each packet takes 20 ms - J to 20 ms + J. Without losses the median may be what it is; with them
-# twice that and two seconds. Without user namespaces or TUN it says so and passes.
+# Prints the median of the fetches and each of them in milliseconds, including the handshake, for
+# which a few need a second or two; with a jitter of J each packet takes 20 ms - J to 20 ms + J.
+# With losses, the median may be twice that without, and two seconds. Without user namespaces or
+# TUN, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -35,7 +36,7 @@ source_pid='' relay_pid='' bad=0
 trap 'kill -KILL $source_pid $relay_pid 2>/dev/null; wait 2>/dev/null' EXIT
 head -c "$megabytes"M /dev/urandom >in
 
-# fetch LOSS JITTER SEED: milliseconds in $took
+# fetch LOSS JITTER SEED: sets $took, milliseconds
 fetch() {
   local begun code
   start_relay 1 "$3" $(($1 * 10000)) 20000 $(($2 * 1000)) 0
@@ -50,7 +51,7 @@ fetch() {
     printf 'FAIL: exit %s: %s (WEFT_TEST_SEED=%s)\n' "$code" "$(tail -n 1 join.log)" "$seed" >&2
     bad=1
   fi
-  kill -TERM "$source_pid" "$relay_pid" 2>/dev/null # the source ends by itself once the other has all
+  kill -TERM "$source_pid" "$relay_pid" 2>/dev/null # the source may have ended by itself
   wait "$source_pid" "$relay_pid"
   source_pid='' relay_pid=''
   umount ns0 ns1 2>/dev/null

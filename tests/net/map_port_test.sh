@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A source at home that has its router open a port, by NAT-PMP and by UPnP, and a viewer in the world who calls it there
-# from behind a symmetric NAT, without a tracker; then others tell of that port. The router is a namespace with miniupnpd,
-# which keeps nftables' rules. It and the world give each path a port of its own.
+# A source in a home network has its router open a port, by NAT-PMP and by UPnP, and a viewer
+# outside, behind a symmetric NAT, reaches it there without a tracker; then other nodes pass that
+# port on. The router is a namespace with miniupnpd, which manages nftables rules. It and the
+# outside network map each path to its own port.
 #
 #   home 192.168.7.2 -+
 #                     +- router 5.6.7.1 -- world 5.6.7.2 -- far 10.0.9.2
 #   beside 192.168.8.2 +       |
 #                          hub 5.6.8.2, which all can call
 #
-# Without user namespaces, miniupnpd, nft, ip or python3 it says so and passes.
+# Without user namespaces, miniupnpd, nft, ip or python3, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -26,7 +27,7 @@ if ! nft 'table ip probe { chain out { type nat hook postrouting priority 100; m
   exit 0
 fi
 nft delete table ip probe
-# miniupnpc takes numbers from text that no zero ends, up to a line's end that is there.
+# miniupnpc parses numbers in text that has no terminating zero, but a line end after each number.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:strict_string_checks=0
 bad=0 router_pid=''
 trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null' EXIT
@@ -36,7 +37,7 @@ fail() {
   bad=1
 }
 
-# link NAME OUTER INNER NAMESPACE DEVICE: from this network, the router's, to another
+# link NAME OUTER INNER NAMESPACE DEVICE: links this network, the router's, to another
 link() {
   ip netns add "$4" && ip link add "$1" type veth peer name "$5" netns "$4" && ip addr add "$2/24" dev "$1" &&
     ip link set "$1" up && ip -n "$4" addr add "$3/24" dev "$5" && ip -n "$4" link set "$5" up &&
@@ -68,12 +69,12 @@ table inet filter {
 }
 EOT
 
-# start_router LINE...: of miniupnpd.conf, beside those that all have
+# start_router LINE...: lines of miniupnpd.conf, in addition to the common ones
 start_router() {
   printf '%s\n' ext_ifname=wan listening_ip=lan listening_ip=side secure_mode=yes port=5555 upnp_table_name=filter \
     upnp_nat_table_name=filter upnp_forward_chain=miniupnpd upnp_nat_chain=miniupnpd_in \
     upnp_nat_postrouting_chain=miniupnpd_out "$@" >router.conf
-  : >router.log # now: what the last one said would be taken for this one's
+  : >router.log # now, or the last router's output would be taken for this one's
   miniupnpd -d -4 -f router.conf -P /run/router.pid >router.log 2>&1 &
   router_pid=$!
   router_listens
@@ -90,11 +91,11 @@ stop_router() {
   kill "$router_pid" && wait "$router_pid" 2>/dev/null
 }
 
-open_ports() { # at the router
+open_ports() { # prints the router's open ports
   nft list chain inet filter miniupnpd_in | grep -c dnat
 }
 
-# start_node NAMESPACE WORD OPTION...: its log in NAMESPACE.log; $node_pid
+# start_node NAMESPACE WORD OPTION...: logs to NAMESPACE.log; sets $node_pid
 start_node() {
   local space=$1
   shift
@@ -112,7 +113,7 @@ told() {
   fail "$1 does not say '$2' within 30 s"
 }
 
-# ends NAME: that node at SIGTERM, within the time that the router may take to answer
+# ends NAME: the node ends at SIGTERM, within the time that the router may take to answer
 ends() {
   local start=$SECONDS
   kill -TERM "$node_pid"
@@ -135,7 +136,7 @@ plays() {
 head -c 300000 /dev/urandom >in.bin
 source=(source --input in.bin --rate 8M --listen :7000 --linger 1)
 
-# Nobody asked the router: the source cannot be called.
+# Without a request to the router, the source cannot be called.
 start_router enable_natpmp=yes enable_upnp=yes 'allow 1024-65535 0.0.0.0/0 1024-65535'
 start_node home "${source[@]}"
 told home '^info source'
@@ -153,7 +154,7 @@ ends 'the source by NAT-PMP'
 [ "$(open_ports)" -eq 0 ] || fail 'NAT-PMP: the port is still open'
 stop_router
 
-# UPnP, where another machine has the port already: another one is taken outside.
+# UPnP, where another machine has the port already: another outside port is used.
 start_router enable_natpmp=no enable_upnp=yes 'allow 1024-65535 0.0.0.0/0 1024-65535'
 start_node beside tracker --listen :7000 --map-port on --log-format json
 told beside '"event":"mapped","address":"5\.6\.7\.1:7000","by":"upnp"'
@@ -169,7 +170,8 @@ node_pid=$beside_pid
 ends 'the tracker'
 stop_router
 
-# It listens at another address than the one that the router knows; the router lets nobody in; it is behind another NAT.
+# Failures: the node listens at another address than the router knows; the router refuses; it is
+# behind another NAT.
 start_router enable_natpmp=yes enable_upnp=yes 'allow 1024-65535 0.0.0.0/0 1024-65535'
 start_node home "${source[@]}" --listen 192.168.7.3:7000 --map-port on
 told home '^warning not-mapped reason=other-address$'
@@ -181,8 +183,8 @@ told home '^warning not-mapped reason=refused$'
 ends 'the source that is refused'
 stop_router
 
-# What no daemon does at a test's wish: a router that is behind a NAT itself, gives another port, for 22 s, and takes
-# late answers for what they are not.
+# Behaviour that no daemon has on request: a router that is behind a NAT itself, gives another port,
+# for 22 s, and sends late answers to other requests.
 : >router.log
 python3 - >router.log 2>&1 <<'EOT' &
 import socket, struct
@@ -211,7 +213,7 @@ status, metrics = (r.urlopen("http://127.0.0.1:9100/" + page).read().decode() fo
 assert json.loads(status)["mapped"] == "100.64.1.2:7777", status
 assert "\nweft_peer_port_mapped 1\n" in metrics, metrics' || fail '/status or /metrics'
 for ((i = 0; i < 300; i++)); do
-  [ "$(grep -c '^00010000' router.log)" -ge 4 ] && break # each is sent again after the late answer
+  [ "$(grep -c '^00010000' router.log)" -ge 4 ] && break # each is repeated after the late answer
   sleep 0.05
 done
 [ "$i" -lt 300 ] || fail 'the port was not asked for again at half of the lease'
@@ -220,7 +222,7 @@ ends 'the source behind two NATs'
 tail -n 1 router.log | grep -q '^000100001b58000000000000$' || fail 'the port was not closed'
 stop_router
 
-# Two behind symmetric NATs. A tracker tells the one of the other: of the port that is open at the router.
+# Two nodes behind symmetric NATs: a tracker tells one of the other's port at the router.
 start_router enable_natpmp=yes enable_upnp=yes 'allow 1024-65535 0.0.0.0/0 1024-65535'
 start_node hub tracker --listen :7001
 tracker_pid=$node_pid
@@ -257,7 +259,7 @@ for node_pid in "$node_pid" "$far_pid" "$hub_pid"; do
 done
 stop_router
 
-# No router that takes such requests, and an address that none could open.
+# No router takes such requests, and an address for which none could open a port.
 start_node home "${source[@]}" --map-port on
 told home '^warning not-mapped reason=no-router$'
 ends 'the source without a router'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A network whose packets are shorter than weft's datagrams: the kernel cuts them up, and the stream arrives.
-# Without user namespaces it says so and passes.
+# On a network whose packets are shorter than weft's datagrams, the kernel fragments them, and the
+# stream arrives. Without user namespaces, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Names that have several addresses, of which one answers, and names whose address changes. Without user namespaces it says so and passes.
+# A name with several addresses works if one answers, and so does a name whose address changes.
+# Without user namespaces, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -22,7 +23,8 @@ for name in both six; do
   kill -TERM "$source_pid" 2>/dev/null
   wait "$source_pid"
   source_code=$?
-  # There is a way to one alone: the others are not waited for, nor called once there is a session.
+  # There is a route to one address only: the others are not waited for, nor dialled once there is a
+  # session.
   [ "$(grep -c unreachable join.log)" -eq 0 ] && cmp in.bin $name.bin && [ "$code $source_code" = '0 0' ] && continue
   printf 'FAIL: %s: join exits %s, source %s\n' "$name" "$code" "$source_code" >&2
   cat -- source.log join.log >&2
@@ -35,8 +37,8 @@ fail() {
   bad=1
 }
 
-# A name gets another address while it is called at the one before, where nobody answers. What is called for ever is
-# told after 1, 2, 4, 8... calls.
+# A name gets another address while it is dialled at the old one, which does not answer. An address
+# that is dialled for ever is reported after 1, 2, 4, 8... attempts.
 ip addr add fd00::2/64 dev lo nodad && ip addr add fd00::3/64 dev lo nodad || exit 1
 echo 'fd00::2 moves.test' >hosts
 "$weft" peer source --input in.bin --rate 1M --listen '[fd00::1]:7000' --tracker 'moves.test:7001,[fd00::3]:7002' \

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A live stream over a link that carries a part of it: who has it plays a part, instead of nothing, as some segments
-# are whole because others are not sent at all; all others play everything.
+# A viewer whose link carries a part of a live stream plays a part of it, instead of nothing: some
+# segments are whole because others are not sent at all. All other viewers play everything.
 #
 #   narrow_test.sh WEFT RELAY [--peers N] [--percent P] [--seconds S]
 #
-# The last of the peers has the link, of P percent of the stream. Without user namespaces or TUN it says so and passes.
+# The last peer has the link, of P percent of the stream's rate. Without user namespaces or TUN, it
+# says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -46,13 +47,13 @@ cat in >&8 &
 exec 8>&-
 wait "${pids[@]}" "$!"
 
-field() { # NAME I: what stands behind NAME= in the summary of peer I
+field() { # NAME I: prints the value of NAME= in the summary of peer I
   sed -n "s/^info summary \(.* \)\{0,1\}$1=\([0-9]*\).*/\2/p" "peer$2.log" | tail -n 1
 }
 for ((i = 1; i <= peers; i++)); do
   due=$(field due "$i") in_time=$(field in_time "$i")
   printf 'peer %s: %s of %s segments in time\n' "$i" "${in_time:-0}" "${due:-0}"
-  least=$((i < peers ? ${due:-0} : ${due:-0} * percent / 500)) # some 15 s go to find out
+  least=$((i < peers ? ${due:-0} : ${due:-0} * percent / 500)) # it takes some 15 s to find out
   if [ "${due:-0}" -eq 0 ] || [ "${in_time:-0}" -lt "$least" ]; then
     printf 'FAIL: that is too little (WEFT_TEST_SEED=%s)\n' "$seed" >&2
     tail -n 2 "peer$i.log" >&2

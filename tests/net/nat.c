@@ -11,7 +11,7 @@ static void put16(uint8_t *p, unsigned v) {
   p[1] = (uint8_t)v;
 }
 
-// Whole UDP datagrams only; where its header begins, or 0.
+// Returns where the UDP header of a whole datagram begins, or 0.
 static size_t udp_of(const uint8_t *packet, size_t bytes) {
   const size_t header = (size_t)(packet[0] & 15) * 4;
   const bool part = get16(packet + 6) & 0x3fff;
@@ -20,7 +20,7 @@ static size_t udp_of(const uint8_t *packet, size_t bytes) {
 
 static void finish(uint8_t *packet, size_t udp) {
   uint32_t sum = 0;
-  put16(packet + udp + 6, 0); // none
+  put16(packet + udp + 6, 0); // no checksum
   put16(packet + 10, 0);
   for (size_t i = 0; i < udp; i += 2)
     sum += get16(packet + i);
@@ -29,7 +29,7 @@ static void finish(uint8_t *packet, size_t udp) {
   put16(packet + 10, ~sum & 0xffff);
 }
 
-// Where the datagram's other end is: address and port.
+// Gets the address and port of the datagram's other end.
 static void peer_of(const uint8_t *packet, size_t udp, bool out, uint8_t peer[6]) {
   memcpy(peer, packet + (out ? TARGET : SOURCE), 4);
   memcpy(peer + 4, packet + udp + (out ? 2 : 0), 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NAT of one node of the network that tests make: what it sends carries another address, and
-// only answers get in.
+// The NAT of one node of a test network: outgoing packets carry another address, and only answers
+// get in.
 #ifndef WEFT_TESTS_NET_NAT_H
 #define WEFT_TESTS_NET_NAT_H
 
@@ -18,17 +18,18 @@ typedef struct nat_path {
 } nat_path;
 
 typedef struct nat {
-  // Symmetric: every path has a port of its own. Else the port stays what it is, whoever is sent to
-  // (RFC 4787: endpoint-independent mapping, address and port-dependent filtering).
+  // Symmetric: every path has its own outer port. Otherwise the port stays the same for all
+  // destinations (RFC 4787: endpoint-independent mapping, address and port-dependent filtering).
   bool there, symmetric;
   uint16_t next; // symmetric: the next port
   nat_path path[NAT_PATHS];
 } nat;
 
-// Its outer address is the inner one with this bit in its third byte.
+// The outer address is the inner one with this bit set in its third byte.
 #define NAT_OUTER 0x80u
 
-// An IPv4 packet of UDP on its way out, or in; changed in place. False: it does not get through.
+// Translate an IPv4 packet of UDP on its way out, or in, in place. They return false if it does not
+// get through.
 bool nat_out(nat *n, uint8_t *packet, size_t bytes, int64_t now_us);
 bool nat_in(nat *n, uint8_t *packet, size_t bytes, int64_t now_us);
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A live stream where nobody can be called but a tracker: the source and six viewers are each behind a NAT, and
-# find each other by calling at the same time. A viewer that can be called lets in one behind a symmetric NAT.
+# Nodes of a live stream play it where only a tracker can be called: the source and six viewers are
+# each behind a NAT, and connect by calling each other at the same time. A viewer that can be called
+# lets in one behind a symmetric NAT.
 #
 #   nat_test.sh WEFT RELAY
 #
-# Each is in a network namespace of its own (relay.c, nat.c): 20 ms +- 5 ms each way, 2 % loss. All must play without
-# a gap, byte for byte. Without user namespaces or TUN it says so and passes.
+# Each is in a network namespace of its own (relay.c, nat.c): 20 ms +- 5 ms each way, 2 % loss. All
+# must play without a gap, byte for byte. Without user namespaces or TUN, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"

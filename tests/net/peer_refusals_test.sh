@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `weft peer` takes from flags, environment and file, what of it it refuses, and the exit code and the message of
-# everything that can go wrong before there is a stream.
+# `weft peer` takes its options from flags, environment and file, refuses what is wrong in them, and
+# reports everything that can go wrong before there is a stream with the right exit code and
+# message.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
 head -c 3000000 /dev/urandom >in.bin
 
-# key_of NAME: of a source that listens
+# key_of NAME: prints the key of a listening source
 key_of() {
   port_of "$1" >/dev/null
   sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' "$1.log" | head -n 1
 }
 
-# --- Options: a flag wins over the environment, that over the file.
+# --- Options: a flag takes precedence over the environment, and that over the file
 printf '[peer]\nlisten=nonsense\nlog-level=debug\n' >peer.conf
 expect 2 "--listen needs" source --config peer.conf --input in.bin
 WEFT_PEER_LISTEN=also-nonsense expect 2 "also-nonsense" source --config peer.conf --input in.bin
@@ -29,7 +30,7 @@ expect 2 "--config wrong.conf:6: listen is already set in [peer] on line 2" sour
 expect 2 "wrong.conf:6: listen is already set in [peer]" source --config wrong.conf --input in.bin --listen :3
 printf '[peer]\nlisten=:1\nno key\n' >wrong.conf
 expect 2 "--config wrong.conf:3: this is not a [group], name = value or # comment" source --config wrong.conf --input in.bin
-printf '%064d\n' 7 >wrong.conf # a key file by mistake, which nobody is to read in a log
+printf '%064d\n' 7 >wrong.conf # a key file by mistake, whose content must not get into a log
 expect 2 "--config wrong.conf:1: this is not a [group]" source --config wrong.conf --input in.bin
 ! grep -q 0007 error.txt || fail 'the line of a key file is told'
 printf '[pear]\nlisten=:1\n' >wrong.conf
@@ -64,7 +65,8 @@ expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:70
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
 expect 3 "no answer from 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
 expect 3 "cannot send to 255.255.255.255:9: " join --source 255.255.255.255:9 --output x --timeout 1
-# Times with a unit, by every way in; a number alone is seconds, or milliseconds as ever.
+# Times with a unit are taken from every source of options; a bare number is seconds, or
+# milliseconds where it always was.
 expect 3 "within 1 s" join --source 127.0.0.1:9 --output x --timeout 1s --linger 500ms --startup 1s --from 1.5min
 expect 3 "within 0.5 s" join --source 127.0.0.1:9 --output x --timeout "500 ms"
 WEFT_PEER_TIMEOUT=0.01min expect 3 "within 0.6 s" join --source 127.0.0.1:9 --output x
@@ -85,7 +87,7 @@ errors = [line for line in map(json.loads, open(sys.argv[1])) if line["level"] =
 assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "no answer" in errors[0]["error"], errors
 PYTHON
 expect 4 "backend none" source --input in.bin --backend none
-for few in 5 8 12; do # GLib ends a program that has none left for its loops
+for few in 5 8 12; do # GLib ends a program that has no descriptors left for its loops
   code=0
   (ulimit -n "$few" && exec timeout 20 "$weft" peer join --source 127.0.0.1:9 --output http://127.0.0.1:9/) \
     2>error.txt </dev/null || code=$?
@@ -95,11 +97,11 @@ done
 expect 2 "--stream needs" source --input in.bin --stream 10000000000000000
 expect 2 "--stream needs" source --input in.bin --stream -1
 expect 3 "is not udp://" source --input udp://:0
-# An output that cannot be is told before anybody is looked for.
+# An impossible output is reported before any node is looked for.
 for output in absent/x . http://:0/ http://127.0.0.1:1/x udp://127.0.0.1 rtp://127.0.0.1:1; do
   expect 3 "$output: " join --source 127.0.0.1:9 --output "$output" --timeout 1
 done
-# Of two with the same port the second hears of it as soon.
+# Of two nodes with the same port, the second reports it just as soon.
 busy=$((20000 + RANDOM % 20000))
 start first join --source 127.0.0.1:9 --output "http://127.0.0.1:$busy/" --timeout 60
 port_of first >/dev/null || fail 'a peer with an HTTP output did not start'
@@ -124,7 +126,7 @@ port=$(port_of keyed)
 [ "$(stat -c %a own.key)" = 600 ] || fail "the key file's mode"
 expect 5 "--source-key" join --source "127.0.0.1:$port" --output x --timeout 2 --source-key "$(key_of other)"
 expect 3 "No such file" join --source "127.0.0.1:$port" --output absent/x
-kill -INT "$keyed" # which the shell had ignored for what it starts with `&`: the Ctrl-C is another's
+kill -INT "$keyed" # ignored, as the shell lets what it starts with `&` ignore it
 sleep 0.5
 kill -TERM "$keyed"
 wait "$keyed"
@@ -133,7 +135,7 @@ code=$?
 python3 - "$weft" <<'PYTHON' || fail "after Ctrl-C, or a terminal that closed"
 import signal, subprocess, sys
 for number, code in (signal.SIGINT, 130), (signal.SIGHUP, 129):
-    signal.signal(number, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+    signal.signal(number, signal.SIG_DFL)  # a runner may have ignored it, which would be inherited
     child = subprocess.Popen([sys.argv[1], "peer", "source", "--input", "in.bin", "--listen", "127.0.0.1:0"],
                              stderr=subprocess.PIPE, text=True)
     for line in child.stderr:

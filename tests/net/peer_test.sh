@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft peer` as processes on real sockets of the loopback: every input and output, byte for byte; what
-# it tells of itself; and how it ends. What it refuses: peer_refusals_test.sh.
+# `weft peer` as processes on real sockets of the loopback: every input and output works, byte for
+# byte; it reports the right things about itself; and it ends as it should. (What it refuses:
+# peer_refusals_test.sh.)
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
@@ -10,7 +11,7 @@ same() { cmp -- "$1" "$2" || fail "$3"; }
 
 head_of() { LC_ALL=C sed '/^\r$/q' "$1.raw"; }
 
-# body_of FILE: what follows the headers, to the byte (sed would end a last line that has no end)
+# body_of FILE: what follows the headers, to the byte (sed would add a missing last line end)
 body_of() {
   local head
   head=$(head_of "$1" | wc -c)
@@ -18,11 +19,12 @@ body_of() {
 }
 
 {
-  printf '\0\0\0\040ftypisom' # what an MP4 begins with
+  printf '\0\0\0\040ftypisom' # the beginning of an MP4
   head -c 2999988 /dev/urandom
 } >in.bin
 
-# --- A live source that is killed: nobody knows the end. Looked at when all else is done, below.
+# --- A live source that is killed, so that no peer knows the end. Checked after everything else,
+# below.
 mkfifo cut.pipe
 exec 7<>cut.pipe
 start cutsource source --input - --listen 127.0.0.1:0 --rate 4M <cut.pipe
@@ -45,10 +47,11 @@ for ((i = 0; i < 200; i++)); do
 done
 kill -KILL "$cut_source"
 exec 7>&-
-start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # who comes then
+start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # joins after that
 cut[cut3]=$pid
 
-# --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
+# --- A file to a file and to standard output, two receivers, with metrics; the source ends by
+# SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60 --stream 12
 source_pid=$pid
 port=$(port_of source) || fail "the source did not start"
@@ -74,11 +77,12 @@ timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 -
 wait "$join1" || fail "join to a file: exit $?"
 same in.bin out1.bin "file output"
 same in.bin out2.bin "standard output"
-# The stream 0x12: as /status names it, and no decimal number.
+# The stream 0x12 is named as in /status, not as a decimal number.
 grep -q '"event":"stream","id":"0000000000000012",.*"blocks":[1-9]' join2.log || fail "no stream in the JSON log"
 grep -q '"id": "0000000000000012"' status.json || fail "no stream in the status"
 
-# --- A machine with several addresses: who calls one of them, as 127.0.0.2, takes answers from no other
+# --- A machine with several addresses: a node that dials one of them, as 127.0.0.2, takes answers
+# only from that one
 start many source --input in.bin --listen :0 --linger 1
 many=$pid
 timeout 20 "$weft" peer join --source "127.0.0.2:$(port_of many)" --output many.bin --timeout 5 2>many1.log ||
@@ -86,7 +90,8 @@ timeout 20 "$weft" peer join --source "127.0.0.2:$(port_of many)" --output many.
 wait "$many" || fail "source with several addresses: exit $?"
 same in.bin many.bin "another address"
 
-# --- From somewhere within: by bytes, by seconds (24 Mbit/s, whole packets of MPEG-TS), by HTTP ranges
+# --- From somewhere within: by bytes, by seconds (24 Mbit/s, whole packets of MPEG-TS), by HTTP
+# ranges
 timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --from 1000001B >part1.bin 2>from1.log ||
   fail "--from bytes: exit $?"
 tail -c +1000002 in.bin | cmp - part1.bin || fail "--from bytes: other bytes"
@@ -98,8 +103,8 @@ expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from
 expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from 1000000000
 [ "$(cat kept.txt)" = kept ] || fail "--from past the end emptied the output"
 
-# --- A named pipe: who reads it may come late or stall, and SIGTERM ends the peer all the same.
-stream_of() { # NAME: until it has the stream
+# --- A named pipe: its reader may come late or stall, and SIGTERM still ends the peer.
+stream_of() { # NAME: waits until it has the stream
   local i
   for ((i = 0; i < 200; i++)); do
     grep -q '^info stream' "$1.log" && return
@@ -154,7 +159,7 @@ range() { # FIRST LAST FILE
 range 2000003 2500000 range1.bin # forwards
 range 100000 399999 range2.bin   # and back
 range 2900001 "" range3.bin      # to the end
-range 5 6 range4.bin             # after it
+range 5 6 range4.bin             # beyond it
 http_get 127.0.0.1 "$http_port" / range5.bin "Range: bytes=3000000-"
 head_of range5.bin | grep -q ' 416 ' || fail "a range past the end: $(head -n 1 range5.bin.raw)"
 http_get 127.0.0.1 "$http_port" / whole.bin
@@ -163,7 +168,8 @@ same in.bin whole.bin "the whole over HTTP"
 kill -TERM "$seeker"
 wait "$seeker" || fail "the HTTP output after SIGTERM: exit $?"
 
-# --- Who watches over HTTP may be slower than the stream: it gets the rest after the end. Who reads nothing is left.
+# --- An HTTP client may be slower than the stream: it gets the rest after the end. One that reads
+# nothing is left.
 head -c 7000000 /dev/urandom >long.bin
 start slowsource source --input long.bin --listen 127.0.0.1:0 --linger 1
 slow_source=$pid
@@ -197,7 +203,8 @@ wait "$slow" || fail "join whose reader took nothing: exit $?"
 kill -TERM "$slow_source" 2>/dev/null
 wait "$slow_source" || fail "the source of a slow reader: exit $?"
 
-# --- A fetch waits for who asks for it over HTTP, however late, and goes on as he takes it: all of it, from the beginning.
+# --- A fetch waits for its HTTP client, however late, and goes on as the client reads: all of it,
+# from the beginning.
 head -c 20000000 /dev/urandom >long.bin
 start fetchsource source --input long.bin --listen 127.0.0.1:0 --linger 1
 fetch_source=$pid
@@ -208,15 +215,16 @@ for ((i = 0; i < 200; i++)); do
   grep -q '^info waiting' fetcher.log && break
   sleep 0.05
 done
-sleep 2.5 # all of it has come, and --timeout is over
+sleep 2.5 # everything has come, and --timeout is over
 http_get 127.0.0.1 "$http_port" / fetched.bin || fail 'a fetch did not wait for its reader over HTTP'
 body_of fetched.bin
 same long.bin fetched.bin 'who asked late for a fetch over HTTP'
 wait "$fetcher" || fail "a fetch over HTTP: exit $?"
 wait "$fetch_source" || fail "the source of a fetch over HTTP: exit $?"
 
-# --- Where the source goes before anybody has asked: who holds all of it waits on, who does not says that it is lost.
-for window in '' --window=16; do # of 64 KiB each; else as many as the file has
+# --- The source leaves before any client has asked: a peer that holds everything waits on, another
+# says that it is lost.
+for window in '' --window=16; do # segments of 64 KiB; else as many as the file has
   head -c 4000000 long.bin >gone.bin
   start gonesource source --input gone.bin --listen 127.0.0.1:0 --linger 0
   fetch_source=$pid
@@ -245,7 +253,7 @@ for window in '' --window=16; do # of 64 KiB each; else as many as the file has
   fi
 done
 
-kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
+kill -TERM "$source_pid" 2>/dev/null # it may have ended: all had everything
 wait "$source_pid"
 code=$?
 [ "$code" -eq 0 ] || fail "the source after SIGTERM: exit $code"
@@ -302,7 +310,8 @@ exec 8>&-
 wait "$reader"
 wait "$join3" || fail "join to HTTP: exit $?"
 wait "$live_pid" || fail "live source at the end of its input: exit $?"
-# A live stream is received from where it was when the peer knew its times: whole segments, to the end.
+# A live stream is received from its position when the peer knew its times: whole segments, to the
+# end.
 body_of out3.bin
 bytes=$(stat -c %s out3.bin)
 if [ $(((3000000 - bytes) % 65536)) -ne 0 ] || [ "$bytes" -lt 2600000 ]; then
@@ -310,7 +319,7 @@ if [ $(((3000000 - bytes) % 65536)) -ne 0 ] || [ "$bytes" -lt 2600000 ]; then
 fi
 tail -c "$bytes" in.bin | cmp - out3.bin || fail "HTTP output differs"
 
-# Who asks before there is a stream waits for it: a range of one on demand as well.
+# A client that asks before there is a stream waits for it, also for a range of one on demand.
 prompt_port=$((20000 + RANDOM % 20000))
 http_port=$((20000 + RANDOM % 20000))
 start prompt join --source "127.0.0.1:$prompt_port" --output "http://127.0.0.1:$http_port/" --startup 100 --timeout 60
@@ -327,7 +336,7 @@ cmp <(tail -c +1001 in.bin | head -c 299001) prompt.bin || fail 'a range asked f
 kill -TERM "$prompt" "$pid"
 wait "$prompt" "$pid"
 
-# --- UDP in and out: order and loss are the network's, here there is none.
+# --- UDP in and out: order and loss depend on the network; here there is no loss.
 udp_in=$((20000 + RANDOM % 20000))
 udp_out=$((udp_in + 1))
 start udpsource source --input "udp://127.0.0.1:$udp_in" --listen 127.0.0.1:0
@@ -356,7 +365,8 @@ kill -TERM "$udp_pid" "$relay_join"
 wait "$udp_pid" || fail "live source after SIGTERM: exit $?"
 wait "$relay_join" || fail "join after SIGTERM: exit $?"
 
-# --- The killed live source: what was there is played, then all find out, and whoever came late with them.
+# --- The killed live source: what was there is played, then all peers notice, including one that
+# came late.
 for name in cut1 cut2 cut3; do
   wait "${cut[$name]}"
   code=$?
@@ -368,7 +378,8 @@ for name in cut1 cut2; do
   [ "$bytes" -ge 300000 ] || fail "$name played only $bytes bytes"
 done
 
-# --- A live source that is stopped says where the stream ends: everybody gets all of it, and exits 0.
+# --- A live source that is stopped says where the stream ends: every peer gets all of it, and exits
+# 0.
 mkfifo last.pipe
 exec 7<>last.pipe
 start stopped source --input - --listen 127.0.0.1:0 --rate 4M <last.pipe
@@ -391,7 +402,7 @@ bytes=$(stat -c %s last1.bin)
 grep -q "ended bytes=$bytes" last1.log || fail "a live source that was stopped: no end is told"
 cmp -n "$bytes" in.bin last1.bin || fail "a live source that was stopped: other bytes"
 
-# --- A stream whose source dies is lost, and that is told.
+# --- A stream whose source dies is lost, and that is reported.
 start dying source --input in.bin --rate 800k --listen 127.0.0.1:0
 dying=$pid
 port=$(port_of dying)
@@ -401,13 +412,13 @@ for ((i = 0; i < 200; i++)); do
   [ -s x ] && break
   sleep 0.05
 done
-kill -TERM "$dying" # says goodbye: nobody has to wait for silence
+kill -TERM "$dying" # says goodbye: no peer has to wait for silence
 wait "$orphan"
 code=$?
 [ "$code" -eq 1 ] || fail "a lost stream: exit $code, not 1"
 grep -q "the stream was lost" orphan.log || fail "a lost stream is not told"
 
-# --- What came of it is played all the same, for longer than that.
+# --- What came of it is still played, for longer than that.
 start fleeting source --input in.bin --rate 8M --listen 127.0.0.1:0 --linger 0
 fleeting=$pid
 start heir join --source "127.0.0.1:$(port_of fleeting)" --output heir.bin --timeout 1 --startup 0 --metrics 127.0.0.1:0
@@ -421,7 +432,7 @@ kill -TERM "$fleeting"
 wait "$heir" || fail "a source that left when all of it had come: exit $?"
 same in.bin heir.bin "what came of a source that left"
 
-# --- A service is ready when it has a neighbour with the stream: a tracker alone is none.
+# --- A service is ready when it has a neighbour with the stream: a tracker alone is not enough.
 python3 - "$weft" <<'PYTHON' || fail "READY=1"
 import os, socket, subprocess, sys
 heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -451,7 +462,8 @@ for child in joined, source, tracker:
     assert child.wait(20) == 0, child.returncode
 PYTHON
 
-# --- A source of a file to fetch ends when those who came have it, or have left; who got it, it tells.
+# --- A source of a file to fetch ends when the peers that came have it, or have left, and reports
+# which of them got it.
 has_some() { # FILE
   local i
   for ((i = 0; i < 200; i++)); do
@@ -472,7 +484,7 @@ code=$?
 grep -q "no peer is known to have the whole file (1 left early)" deserted.log ||
   fail "a source whose only joiner left early does not tell"
 grep -q " summary .* had_all=0 left_early=1" deserted.log || fail "the same in its summary"
-# A file that is cut while it is served: nobody takes what is left for all of it.
+# A file that is truncated while it is served: no peer takes the rest for all of it.
 for rate in 0 2M; do
   cp in.bin shrinks.bin
   start shrinking source --input shrinks.bin --rate "$rate" --upload 3M --window 4 --listen 127.0.0.1:0
@@ -499,7 +511,7 @@ killed=$pid
 start whole join --source "127.0.0.1:$port" --output whole.bin
 whole=$pid
 has_some killed.bin || fail "nothing was fetched beside another"
-kill -KILL "$killed" # without a word: it is missed by its silence
+kill -KILL "$killed" # without a word: only its silence shows it
 wait "$whole" || fail "who stayed beside one that was killed: exit $?"
 same in.bin whole.bin "who stayed beside one that was killed got other bytes"
 wait "$served"

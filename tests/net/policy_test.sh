@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Real peers by a policy out of a file (--scheme ./FILE), compiled as its user does, and by one that is wrong.
+# Real peers use a policy from a file (--scheme ./FILE), compiled as its user does, and a wrong one
+# ends its peer with an error.
 #
 #   policy_test.sh WEFT SOURCE
 weft=$PWD/$1 policy=$PWD/$2 include=$PWD/peer/engine/include
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-compile() { # NAME < SOURCE: NAME.so
+compile() { # NAME < SOURCE: makes NAME.so
   "${CC:-cc}" -std=c11 -shared -fPIC -O2 -I"$include" -o "$1.so" -x c -
 }
 compile own <"$policy"

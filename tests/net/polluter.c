@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that spoils what it passes on: weft linked with this in the place of the call that
-// recodes. Every fourth payload has one byte changed, so that some of what it sends is as it should
-// be.
+// A peer that spoils what it passes on: weft linked with this in place of the call that recodes.
+// One byte of every fourth payload is changed, so that some of what it sends is correct.
 #include "weft/rlnc.h"
 
 weft_status __real_weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);

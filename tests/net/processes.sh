@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For tests of peers as processes, to be sourced: a folder to work in; $pids that are killed at the end; fail, which
-# shows the logs there and sets $bad; and what starts peers, or expects that they end. Where this is read, $weft is the
-# program and paths of the arguments are whole.
+# For tests of peers as processes; to be sourced. Makes a folder to work in, kills $pids at the end,
+# and defines fail, which prints the logs there and sets $bad, and functions that start peers or
+# expect them to end. After it, $weft is the program and the arguments' paths are absolute.
 set -uo pipefail
 weft_peer=("$weft" peer)
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/peers.XXXXXX")
@@ -24,21 +24,21 @@ fail() {
     printf -- '--- %s\n' "$log" >&2
     tail -n 20 "$log" >&2
   done
-  # shellcheck disable=SC2034 # what the test ends with
+  # shellcheck disable=SC2034 # the test's exit code
   bad=1
 }
 
-# start NAME ARGUMENT...: in the background; $pid, and its log in NAME.log
+# start NAME ARGUMENT...: starts a peer in the background; sets $pid, logs to NAME.log
 start() {
   local name=$1
   shift
-  : >"$name.log" # the shell that begins it may take its time, and one before may have had that name
+  : >"$name.log" # the shell that starts it may be slow, and an earlier peer may have had that name
   "${weft_peer[@]}" "$@" <&0 2>"$name.log" 7>&- 8>&- & # 7, 8: pipes of peer_test.sh, whose end must be seen
   pid=$!
   pids+=("$pid")
 }
 
-# The port that NAME.log says it listens on.
+# Prints the port that NAME.log says it listens on.
 port_of() {
   local i text
   for ((i = 0; i < 200; i++)); do
@@ -62,7 +62,7 @@ expect() {
   grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
 }
 
-# until_line FILE TEXT: waits until a line of FILE begins so, and fails where none does
+# until_line FILE TEXT: waits until a line of FILE begins so, and fails if none does
 until_line() {
   local i
   for ((i = 0; i < 600; i++)); do
@@ -72,10 +72,10 @@ until_line() {
   fail "$1 has no line: $2"
 }
 
-# until_said NAME TEXT: the same of NAME.log
+# until_said NAME TEXT: the same for NAME.log
 until_said() { until_line "$1.log" "$2"; }
 
-# until_grown FILE BYTES: waits until FILE has so many, and fails where it does not come to that
+# until_grown FILE BYTES: waits until FILE has that many, and fails if it never does
 until_grown() {
   local i
   for ((i = 0; i < 1500; i++)); do
@@ -85,7 +85,7 @@ until_grown() {
   fail "$1 has no $2 bytes"
 }
 
-# http_get HOST PORT PATH FILE [HEADER]: the body into FILE, all of the answer into FILE.raw
+# http_get HOST PORT PATH FILE [HEADER]: writes the body to FILE, the whole answer to FILE.raw
 http_get() {
   exec 9<>"/dev/tcp/$1/$2" || return 1
   printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${5:+$5$'\r\n'}" >&9

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of its own for tests: makes network namespaces, each with one TUN device, and carries
-// their packets from one to the other with delay, jitter (hence reordering), loss and duplicates,
-// all from one seed. Needs a user namespace in which it is root (unshare -Ur), nothing else.
+// A network for tests: makes network namespaces, each with one TUN device, and carries their
+// packets between them with delay, jitter (hence reordering), loss and duplicates, all derived from
+// one seed. Needs only a user namespace in which it is root (unshare -Ur).
 //
 //   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS [I:BITS_PER_S...]]
 //
 // Namespace i is FOLDER/ns$i (nsenter --net=FOLDER/ns$i), its address 10.77.(i+1)/256.(i+1)%256.
-// NATS has a letter for each, as far as it goes: - none, n a NAT, s a symmetric one. I:BITS_PER_S:
-// what comes to namespace I passes a link of that rate, with a queue of 300 ms.
-// Says "ready" when all are there; ends with SIGTERM, and says what it carried, and how much of
-// that it delivered more than 5 ms late, for want of a processor.
+// NATS has a letter for each of the first namespaces: - none, n a NAT, s a symmetric one.
+// I:BITS_PER_S: packets to namespace I pass a link of that rate, with a queue of 300 ms. Prints
+// "ready" when all exist. SIGTERM ends it; it then prints what it carried, and how much of that it
+// delivered more than 5 ms late because the processor was busy.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ enum { TARDY_US = 5000, LINK_QUEUE_US = 300000 };
 
 typedef struct packet {
   int64_t due_us;
-  uint64_t order; // equal times stay in order
+  uint64_t order; // packets of equal times stay in order
   size_t to, bytes;
   uint8_t data[PACKET_MAX];
 } packet;
@@ -47,14 +47,14 @@ typedef struct relay {
   size_t count;
   int tun[NODES_MAX];
   nat nats[NODES_MAX];
-  int64_t link_bits_per_s[NODES_MAX], link_free_us[NODES_MAX]; // 0: no bound
-  uint64_t state;                                              // of chance
+  int64_t link_bits_per_s[NODES_MAX], link_free_us[NODES_MAX]; // 0: no limit
+  uint64_t state;                                              // of the random numbers
   uint32_t loss_ppm, duplicate_ppm;
   int64_t delay_us, jitter_us;
   packet *heap[QUEUE_MAX];
   size_t queued;
-  uint64_t order, carried, lost, duplicated, refused, tardy, shut; // shut: no NAT let it in
-  int64_t tardy_us_max; // how long after it was due a packet was delivered: the machine was busy
+  uint64_t order, carried, lost, duplicated, refused, tardy, shut; // shut: stopped by a NAT
+  int64_t tardy_us_max; // the most that a packet was delivered late: the machine was busy
 } relay;
 
 static volatile sig_atomic_t stopped;
@@ -153,8 +153,8 @@ static packet *pop(relay *r) {
   return first;
 }
 
-// Through both NATs; the node that it is for, or none. IPv4 of this network only: what else a
-// kernel sends by itself goes nowhere.
+// Passes a packet through both NATs; returns the node that it is for, or none. IPv4 of this network
+// only: other packets of the kernel are dropped.
 static size_t way_of(relay *r, size_t from, uint8_t *data, size_t bytes) {
   if (bytes < 20 || bytes > PACKET_MAX || data[0] >> 4 != 4 || data[16] != 10 || data[17] != 77)
     return SIZE_MAX;
@@ -168,7 +168,7 @@ static size_t way_of(relay *r, size_t from, uint8_t *data, size_t bytes) {
   return SIZE_MAX;
 }
 
-// When a packet that comes to a link at `at_us` has passed it; -1: its queue is full.
+// Returns when a packet that comes to a link at `at_us` has passed it; -1: its queue is full.
 static int64_t pass_link(relay *r, size_t to, size_t bytes, int64_t at_us) {
   if (r->link_bits_per_s[to] == 0)
     return at_us;

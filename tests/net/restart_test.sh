@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A source that is killed and started again at its address, with its key file: who watches it live goes over to what it
-# sends now, who fetches from it goes on. Without the key file it is another one, of which the viewer warns. Two nodes
-# with one key file are told so, and options that a stream does not use, too.
+# When a source is killed and restarted at its address with its key file, its live viewers go over
+# to what it sends now, and a fetch goes on. Without the key file it is another source, of which the
+# viewer warns. Two nodes with one key file are told so, and so are options that a stream does not
+# use.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-# numbered FROM: lines of 16 bytes, 64 kB a second, for as long as somebody reads
+# numbered FROM: writes lines of 16 bytes, 64 kB a second, as long as they are read
 numbered() {
   python3 -c '
 import sys, time
@@ -19,7 +20,7 @@ while True:
     time.sleep(0.1)' "$1" 2>/dev/null
 }
 
-# live NAME FROM OPTION...: $pid
+# live NAME FROM OPTION...: starts a live source; sets $pid
 live() {
   local name=$1 from=$2
   shift 2
@@ -46,7 +47,7 @@ until_line viewer.out 0000002000
 until_said viewer "warning source-restarted address=$at told_by=source"
 kill -TERM "$source"
 wait "$viewer" || fail "who watched a source that began again ends with $?"
-# Each stream's lines one after the other, from where it was joined on; whole segments are whole lines.
+# Each stream's lines follow each other, from where it was joined; whole segments are whole lines.
 python3 - viewer.out <<'PYTHON' || fail 'what was played has gaps'
 import re, sys
 played = open(sys.argv[1], "rb").read()
@@ -57,7 +58,7 @@ for part, stream in ((played[:cut], 1), (played[cut:], 2)):
     assert lines == list(range(lines[0], lines[0] + len(lines))), stream
 PYTHON
 
-# --- Live, without one: it could be anybody
+# --- Live, without a key file: it could be anyone
 live three 300000000 --listen 127.0.0.1:0
 source=$pid
 at=127.0.0.1:$(port_of three)
@@ -92,7 +93,8 @@ wait "$fetch" || fail "who fetched from a source that began again ends with $?"
 cmp in.bin fetch.out || fail 'what was fetched from a source that began again differs'
 wait "$source" || fail "a source that began again ends with $?"
 
-# --- A tracker that is killed and started again knows nobody until those call it whom it knew, and who comes can wait
+# --- A tracker that is killed and restarted knows no node until those it knew dial it, and
+# newcomers can wait for that
 for key in '' --key-file=tracker.key; do # another identity, and the same
   start tracker tracker --listen 127.0.0.1:0 ${key:+"$key"}
   tracker=$pid
@@ -114,7 +116,7 @@ for key in '' --key-file=tracker.key; do # another identity, and the same
   rm -f before.out after.out
 done
 
-# --- Two nodes of one key file
+# --- Two nodes with one key file
 start seven source --input in.bin --rate 100k --listen 127.0.0.1:0 --lag 1s --linger 5 --stay 0s
 source=$pid
 at=127.0.0.1:$(port_of seven)

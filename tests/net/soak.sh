@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A swarm with churn for as long as is asked (swarm.sh), watched from outside: no process may grow. By default 16
-# peers, of which 30 % are replaced every 10 s, for five minutes; --seconds 3600 is the hour.
+# No process of a swarm with churn (swarm.sh) grows, however long it runs. By default 16 peers, of
+# which 30 % are replaced every 10 s, for five minutes; --seconds 3600 is the hour.
 #
 #   soak.sh WEFT RELAY [--seconds S] [--peers N] [--churn PERCENT]
 #
-# Everything that swarm.sh asks holds as well: continuity, byte for byte, the source's upload, exit codes. Who lived for
-# a minute must end with no more than 1.1 times the memory that it had after half a minute, and 1 MiB.
+# Everything that swarm.sh checks holds as well: continuity, byte for byte, the source's upload,
+# exit codes. A process that ran for a minute must end with at most 1.1 times the memory that it had
+# after half a minute, and 1 MiB.
 set -uo pipefail
 here=$(dirname -- "$(readlink -f -- "$0")")
 weft=$1 relay=$2
@@ -26,7 +27,7 @@ while [ $# -gt 0 ]; do
 done
 
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/soak.XXXXXX")
-# A session of its own: its processes are told from others by it.
+# A session of its own, by which its processes are recognised.
 setsid "$here/swarm.sh" "$weft" "$relay" --peers "$peers" --seconds "$seconds" --churn "$churn" &
 swarm=$!
 # shellcheck disable=SC2317 # called by the trap
@@ -40,7 +41,7 @@ trap finish EXIT
 : >"$work/samples"
 while kill -0 "$swarm" 2>/dev/null; do
   sleep 5
-  # process, age in seconds, memory in KiB, its place in "weft peer WORD"
+  # process, age in seconds, memory in KiB, its position in "weft peer WORD"
   ps -s "$swarm" -o pid=,etimes=,rss=,args= | awk '/ peer (source|join) / { print $1, $2, $3, /peer source/ ? "source" : "join" }' \
     >>"$work/samples"
 done
@@ -48,7 +49,7 @@ wait "$swarm"
 code=$?
 
 if [ ! -s "$work/samples" ]; then
-  exit "$code" # it was skipped, or came to nothing, and said so
+  exit "$code" # it was skipped or failed, and said so
 fi
 awk '
   $2 >= 30 && !($1 in first) { first[$1] = $3 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# How much of a stream on demand is there before it plays: with --startup 0 its first segment, else as much as it says.
-# By an uplink of a quarter of the rate a second of it takes four.
+# A stream on demand starts to play when enough of it is there: with --startup 0 its first segment,
+# else as much as it says. With an uplink of a quarter of the rate, a second of it takes four.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
@@ -11,7 +11,7 @@ start source source --input in.bin --rate 800k --upload 200k --segment-blocks 4 
 source=$pid
 at=127.0.0.1:$(port_of source)
 
-# waited NAME OPTION...: milliseconds before it played, alone at the source
+# waited NAME OPTION...: prints the milliseconds before it played, alone at the source
 waited() {
   local name=$1
   start "$name" join --source "$at" --output "$name.out" "${@:2}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft peer join` that finds the stream and has no memory for it: it says so, with the exit code of a lack of memory,
-# and not that there was no stream.
+# `weft peer join` that finds the stream and has no memory for it says so, with the exit code for
+# lack of memory, and not that there was no stream.
 weft=$(readlink -f -- "$1")
 starved=$(readlink -f -- "$2")
 # shellcheck source=tests/net/processes.sh

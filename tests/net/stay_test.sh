@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Who has all of a file and is told to stay gives it to those who come when everybody else has gone: a source, and one
-# who fetched it and is known to a tracker alone.
+# A peer that has all of a file and is told to stay gives it to peers that come when all others have
+# left: a source, and one that fetched it and is known only to a tracker.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
 head -c 3000000 /dev/urandom >in.bin
 
-# alone PORT: waits until the peer whose --metrics are there has no neighbour
+# alone PORT: waits until the peer with --metrics there has no neighbour
 alone() {
   local i
   for ((i = 0; i < 400; i++)); do
@@ -18,7 +18,7 @@ alone() {
   fail "the peer at $1 keeps its neighbours"
 }
 
-# fetched NAME OPTION...: one who comes now has all of it
+# fetched NAME OPTION...: a peer that comes now gets all of it
 fetched() {
   local name=$1
   shift
@@ -26,18 +26,18 @@ fetched() {
   cmp in.bin "$name.out" || fail "$name has other bytes"
 }
 
-# --- A source for one after the other
+# --- A source that serves one after another
 start source source --input in.bin --listen 127.0.0.1:0 --metrics 127.0.0.1:0 --linger 0 --stay forever
 source=$pid
 for name in first second; do
   fetched "$name" --source "127.0.0.1:$(port_of source)"
   alone "$(port_of source metrics)"
-  sleep 0.5 # a look is ten times a second
+  sleep 0.5 # it looks ten times a second
 done
 kill -TERM "$source"
 wait "$source" || fail "a source that stayed until SIGTERM ends with $?"
 
-# --- One who fetched it, when the source has gone
+# --- One that fetched it, when the source has left
 start tracker tracker --listen 127.0.0.1:0
 tracker=127.0.0.1:$(port_of tracker)
 start source source --input in.bin --listen 127.0.0.1:0 --tracker "$tracker" --linger 0 --upload 40M
@@ -59,7 +59,7 @@ kill -0 "$seed" || fail 'who was told to stay went'
 kill -TERM "$seed"
 wait "$seed" || fail "who stayed until SIGTERM ends with $?"
 
-# --- Those who have all of it and stay take nobody's place
+# --- Peers that have everything and stay take no other's place
 start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay forever --neighbours 1 # it takes two
 source=$pid
 for i in 2 3; do
@@ -73,7 +73,7 @@ done
 kill -TERM "$source" "${seeds[@]}"
 wait "$source" || fail "a source of those who stay ends with $?"
 
-# --- Who came and went without it may come again
+# --- A peer that left without all of it may come again
 start source source --input in.bin --listen 127.0.0.1:0 --linger 10 --upload 8M
 source=$pid
 start early join --source "127.0.0.1:$(port_of source)" --output early.out
@@ -83,11 +83,11 @@ for ((i = 0; i < 400; i++)); do
 done
 kill -TERM "$pid"
 wait "$pid"
-sleep 0.5 # a look is ten times a second
+sleep 0.5 # it looks ten times a second
 fetched again --source "127.0.0.1:$(port_of source)"
 wait "$source" || fail "a source to which somebody came again ends with $?"
 
-# --- For a time
+# --- For a limited time
 start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay 2s
 source=$pid
 fetched brief --source "127.0.0.1:$(port_of source)"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Peers whose process stands still for some seconds (SIGSTOP, as a virtual machine that is paused): they go on where they
-# were, and so do the others.
+# Peers whose process stands still for some seconds (SIGSTOP, as in a paused virtual machine) go on
+# where they were, and so do the others.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-# stands_still PID SECONDS
+# stands_still PID SECONDS: stops the process for that long
 stands_still() {
   kill -STOP "$1"
   sleep "$2"
@@ -15,8 +15,8 @@ stands_still() {
 
 head -c 4500000 /dev/urandom >in.bin
 
-# --- Of a fetch, one who has no source among his neighbours, and is away for longer than his --timeout. The source takes
-# twice the --neighbours.
+# --- In a fetch, one whose neighbours do not include the source, and that is away for longer than
+# its --timeout. The source takes twice the --neighbours.
 start source source --input in.bin --upload 3M --linger 60 --neighbours 1 --listen 127.0.0.1:0
 source=$pid
 at=127.0.0.1:$(port_of source)
@@ -32,7 +32,7 @@ wait "$far" || fail "who was stopped for longer than --timeout ends with $?"
 cmp in.bin far.out || fail 'who was stopped has other bytes'
 wait "$source" || fail "the source of one who was stopped ends with $?"
 
-# --- Before there is a stream: nobody answered meanwhile, as he did not ask.
+# --- Before there is a stream: no answer came meanwhile, as it did not ask.
 start tracker tracker --listen 127.0.0.1:0
 start early join --source "127.0.0.1:$(port_of tracker)" --output early.out --timeout 3
 early=$pid

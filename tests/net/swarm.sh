@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A live 720p MPEG-TS from one source to many peers, each in a network namespace of its own, over a network
-# that delays, reorders, loses and doubles (relay.c): every peer must play it without a gap, byte for byte.
+# Every peer plays a live 720p MPEG-TS from one source without a gap, byte for byte, each in a
+# network namespace of its own, over a network that delays, reorders, loses and duplicates
+# (relay.c).
 #
 #   swarm.sh WEFT RELAY [--peers N] [--seconds S] [--churn PERCENT] [--polluters PERCENT --polluter WEFT]
 #            [--checksums on] [--late SECONDS] [--pause SECONDS] [--scheme push|pull] [--keep FOLDER]
 #
-# churn: so many of the peers are killed every 10 s, and others come in their place.
-# checksums: the source reveals them, as it always does against polluters. late: the stream begins so long after all
-# came. pause: it stops for so long half-way. keep: the logs are copied there.
-# Without user namespaces or TUN it says so and passes; without ffmpeg the stream is random bytes.
+# churn: this share of the peers is killed every 10 s, and others come in their place. checksums:
+# the source reveals them, as it always does against polluters. late: the stream begins this long
+# after all peers came. pause: it stops for this long half-way. keep: copies the logs there. Without
+# user namespaces or TUN, it says so and passes; without ffmpeg, the stream is random bytes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
@@ -63,7 +64,7 @@ fail() {
   bad=1
 }
 
-field() { # NAME LINE: what stands behind NAME=; 0 if nothing
+field() { # NAME LINE: prints the value of NAME=; 0 if there is none
   local pattern=" $1=(-?[0-9]+)"
   if [[ $2 =~ $pattern ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; else printf '0\n'; fi
 }
@@ -78,16 +79,16 @@ else
 fi
 total=$(stat -c %s in.ts)
 
-# --- The network: 2 % loss, 20 ms +- 5 ms each way, 0.5 % twice
+# --- The network: 2 % loss, 20 ms +- 5 ms each way, 0.5 % duplicates
 start_relay "$peers" "$seed" 20000 20000 5000 5000
 
 # --- The source, paced by --rate
 start_source "$rate" "${source_options[@]}"
 
-played() { # NAME: the bytes of the segments that its log says were played
+played() { # NAME: prints the bytes of the segments that its log says were played
   local segment
   sed -n 's/^debug engine kind=3 segment=//p' "$1.log" | while read -r segment; do
-    tail -c +$((segment * 65536 + 1)) in.ts | head -c 65536 || true # tail, cut short by head, is no failure
+    tail -c +$((segment * 65536 + 1)) in.ts | head -c 65536 || true # tail fails if head stops early, which is no error
   done
 }
 
@@ -101,7 +102,8 @@ start_peer() { # SPACE NAME
   running[$2]=$join_pid
 }
 
-# When each has its first neighbour, from which it counts its start-up: a line each, NAME MILLISECONDS.
+# Records when each peer has its first neighbour, from which it counts its start-up: lines of NAME
+# MILLISECONDS.
 watch_arrivals() {
   local -A seen=()
   local log
@@ -157,7 +159,7 @@ while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
     next=$((next + 1))
   done
 done
-# Half a minute in, the source has all that it will ever need.
+# After half a minute, the source has all the memory that it will ever need.
 if [ "$first_memory" -gt 0 ]; then
   printf 'source: %s KiB after 30 s, %s KiB at the end\n' "$first_memory" "$memory"
   [ "$memory" -le $((first_memory * 11 / 10 + 1024)) ] || fail "the source grew from $first_memory to $memory KiB"
@@ -172,7 +174,7 @@ for name in "${!running[@]}"; do
   code=$?
   unset "running[$name]"
   number=${name#peer}
-  [ "$number" -gt "$bad_peers" ] || continue # a polluter: nothing is asked of it
+  [ "$number" -gt "$bad_peers" ] || continue # a polluter: nothing is required of it
   honest=$((honest + 1))
   [ "$code" -eq 0 ] || fail "$name: exit $code: $(tail -n 1 "$name.log")"
   line=$(grep '^info summary' "$name.log" | tail -n 1)
@@ -182,7 +184,7 @@ for name in "${!running[@]}"; do
   due_all=$((due_all + ${due:-0})) in_all=$((in_all + ${in_time:-0}))
   [ "${startup:-99999}" -le "$slowest" ] || slowest=$startup
   [ "${due:-0}" -gt 0 ] || fail "$name played nothing"
-  # What came out is the input from some segment on; with gaps, the segments that it says to have played.
+  # The output is the input from some segment on; with gaps, the segments that it says it played.
   if [ "$in_time" -eq "$due" ]; then
     tail -c "$bytes" in.ts | cmp -s - "$name.out" || fail "$name: its bytes differ"
     [ $(((total - bytes) % 65536)) -eq 0 ] || fail "$name: began within a segment"
@@ -190,7 +192,7 @@ for name in "${!running[@]}"; do
     played "$name" | cmp -s - "$name.out" || fail "$name: its bytes differ from the segments played"
   fi
   if [ "$churn" -eq 0 ] && [ "$polluters" -eq 0 ]; then
-    # Before the first byte there is nothing to play, however long the last of all took to come.
+    # Before the first byte there is nothing to play, however long it took the last peer to come.
     waited=$((begun_ms - ${found_ms[$name]:-begun_ms}))
     [ $((startup - waited)) -lt 3000 ] || fail "$name: start-up took $startup ms, of which it waited $waited for the stream"
     [ "$in_time" -eq "$due" ] || fail "$name: $((due - in_time)) of $due segments came too late"
@@ -209,7 +211,8 @@ awk -v r="$ratio" 'BEGIN { exit !(r < 4) }' || fail "the source sent $ratio time
 if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then
   awk -v c="$least" 'BEGIN { exit !(c >= 0.99) }' || fail "continuity $least"
 fi
-# What the relay delivers late, for want of a processor, the peers lose: no verdict on them.
+# If the relay delivers packets late because the processor was busy, the peers lose data: that says
+# nothing about them.
 if [ "$bad" -ne 0 ]; then
   line=$(tail -n 1 relay.log)
   carried=$(field carried " $line") tardy=$(field tardy " $line")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program as on a kernel without IPv6: without_ipv6 PROGRAM [ARGUMENT...]
-// Exit code 125: that cannot be had here.
+// Runs a program as if on a kernel without IPv6: without_ipv6 PROGRAM [ARGUMENT...]. Exit code 125:
+// that is impossible here.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `weft peer` on a kernel without IPv6, which a seccomp filter plays: every socket it opens is one of IPv4 then, and an
-# address of IPv6 is refused.
+# `weft peer` works on a kernel without IPv6, which a seccomp filter simulates: all its sockets are
+# IPv4 then, and IPv6 addresses are refused.
 weft=$(readlink -f -- "$1")
 without_ipv6=$(readlink -f -- "$2")
 # shellcheck source=tests/net/processes.sh
@@ -14,7 +14,7 @@ if [ $? -eq 125 ]; then
   exit 0
 fi
 
-# until_true COMMAND...: for ten seconds
+# until_true COMMAND...: tries for ten seconds
 until_true() {
   for ((i = 0; i < 200; i++)); do
     "$@" && return 0
@@ -28,7 +28,7 @@ has() { grep -q -- "$1" "$2" 2>/dev/null; }
 # shellcheck disable=SC2317 # called by until_true
 long() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -ge "$1" ]; }
 
-http_get() { # PORT PATH FILE: the body
+http_get() { # PORT PATH FILE: writes the body
   python3 -c 'import sys, urllib.request as u
 sys.stdout.buffer.write(u.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}", timeout=30).read())' \
     "$1" "$2" >"$3" 2>/dev/null
@@ -36,8 +36,8 @@ sys.stdout.buffer.write(u.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}"
 
 head -c 2000000 /dev/urandom >in.bin
 
-# --- A file to a file, from a source that listens on any address, with metrics. One source for each
-# that joins: it goes when those who came have all.
+# --- A file to a file, from a source that listens on any address, with metrics. There is one source
+# for each joining peer, as it ends when the peers that came have everything.
 start source source --input in.bin --listen :0 --metrics :0
 source_pid=$pid
 port=$(port_of source) || fail "the source does not start"
@@ -80,7 +80,7 @@ kill -TERM "$udp_source" "$from_udp"
 wait "$udp_source" || fail "the source of a UDP input: exit $?"
 wait "$from_udp" || fail "join behind a UDP output: exit $?"
 
-# --- Addresses of IPv6: not the IPv4 address that their last bytes would make (127.0.0.1).
+# --- IPv6 addresses do not become the IPv4 address in their last bytes (127.0.0.1).
 none="Address family not supported by protocol"
 expect 3 "--listen [2001:db8::7f00:1]:0: $none" source --input in.bin --listen '[2001:db8::7f00:1]:0'
 expect 3 "$none" source --input in.bin --listen 127.0.0.1:0 --metrics '[2001:db8::7f00:1]:7000'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Peers that call each other at link-local addresses, between two networks, each with a link beside where nobody has
-# them. Without user namespaces it says so and passes.
+# Peers dial each other at link-local addresses, between two networks, each with another link where
+# those addresses do not exist. Without user namespaces, it says so and passes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"

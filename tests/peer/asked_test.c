@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was asked for and does not come to be: an answer that is refused, or for which there is no
-// memory, is asked for again; and requests for packets leave room for what their use waits for.
+// Requests that come to nothing: an answer that is refused, or for which there is no memory, is
+// requested again; and requests for packets leave room for the requests that their use depends on.
 #include <string.h>
 
 #include "tests/peer/scene.h"
@@ -9,7 +9,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-// --- Blocks as they are, from a source to one receiver without a network between
+// --- Uncoded blocks, from a source to one receiver without a network in between
 
 enum { BLOCKS = 8, BLOCK = 50, SEGMENTS = 12, SEGMENT = BLOCKS * BLOCK, MS = 1000 };
 
@@ -21,7 +21,7 @@ typedef struct pair {
   weft_engine_options options;
   weft_rng_chacha chacha[2];
   weft_engine *engine[2]; // the source first
-  size_t number[2];       // of the other one
+  size_t number[2];       // of the other engine
   int64_t now_us;
   // Called with the first answer for block 0 of segment 5.
   weft_status (*answer)(struct pair *p, const weft_packet *packet);
@@ -103,7 +103,7 @@ static void expect_whole(pair *p) {
   EXPECT(weft_engine_done(p->engine[1]));
 }
 
-// To the receiver, written anew.
+// Serializes a packet again and hands it to the receiver.
 static weft_status hand_over_packet(pair *p, weft_packet packet) {
   uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
   size_t bytes;
@@ -130,7 +130,7 @@ static weft_status without_memory(pair *p, const weft_packet *packet) {
   return status;
 }
 
-// Shorter than the segment, which nobody may know by then.
+// Answers with a packet shorter than the segment's, whose shape may not be known by then.
 static weft_status of_another_shape(pair *p, const weft_packet *packet) {
   weft_packet shorter = *packet;
   shorter.id.blocks--;
@@ -150,8 +150,8 @@ END_TEST
 
 // --- Room for requests
 
-// Blocks by number, more than two requests have room for: what one neighbour was asked for, no
-// other one is asked for meanwhile.
+// A viewer requests blocks by number, more than two requests have room for: what one neighbour was
+// asked for is not requested from another meanwhile.
 START_TEST(blocks_under_way_are_not_asked_of_another) {
   enum { ALL = 256, NEIGHBOURS = 2 };
   scene s = {.now_us = 5 * SECOND};
@@ -204,7 +204,8 @@ START_TEST(blocks_under_way_are_not_asked_of_another) {
 }
 END_TEST
 
-// The last segment is short, which its manifest tells; without that no packet of it is of use.
+// The last segment is short, as only its manifest says; so requests for its packets, useless
+// without the manifest, leave room for requesting it.
 START_TEST(packets_leave_room_for_a_manifest) {
   enum { LAST = 3 * 64 - 7, ALL = 10 * 1024 + LAST, RUNS = 40 };
   static uint8_t input[ALL];
@@ -227,7 +228,7 @@ START_TEST(packets_leave_room_for_a_manifest) {
 }
 END_TEST
 
-// --- A codec of one's own
+// --- A codec of the test's own
 
 START_TEST(a_codec_takes_the_place_of_one_of_its_kind) {
   pair p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours that claim to lack everything, for ever: nobody who fetches or plays the stream waits
-// for them as long as they like, and none of those who wait meanwhile loses anything.
+// Neighbours that claim to lack everything, for ever: no fetch or playback waits for them without
+// limit, and the nodes that wait meanwhile lose nothing.
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -14,7 +14,7 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-// All have an uplink of eight times the stream where it plays. The source is node 0.
+// Each uplink carries eight times the rate at which the stream plays. The source is node 0.
 static swarm *fetchers(uint64_t salt, weft_engine_mode mode, int64_t patience_us) {
   const bool loads = mode != WEFT_MODE_BULK;
   const weft_engine_self source = {.upload_bits_per_s = 1000000,
@@ -62,10 +62,11 @@ static void run_and_expect_all(swarm *s, int64_t until_us) {
   swarm_free(s);
 }
 
-// Alone they take 5 to 7 s.
+// Liars that claim to lack everything delay a fetch by its patience only; without them it takes 5
+// to 7 s.
 START_TEST(a_fetch_waits_its_patience_and_no_more) {
   for (size_t liars = 1; liars <= 10; liars += 9)
-    for (size_t first = 0; first < 2; first++) { // at the source, too, or at fetchers alone
+    for (size_t first = 0; first < 2; first++) { // liars at the source, too, or only at fetchers
       swarm *s = fetchers(1, WEFT_MODE_BULK, PATIENCE);
       connect_all(s);
       add_liars(s, liars, first);
@@ -74,8 +75,8 @@ START_TEST(a_fetch_waits_its_patience_and_no_more) {
 }
 END_TEST
 
-// Those on the way to the liar wait for each other, and the source for the first: nobody but the
-// liar is given up.
+// The nodes on the path to the liar wait for each other, and the source for the first of them: only
+// the liar is given up.
 START_TEST(who_waits_for_a_liar_is_waited_for) {
   swarm *s = fetchers(2, WEFT_MODE_BULK, PATIENCE);
   for (size_t i = 1; i <= HONEST; i++)
@@ -85,7 +86,7 @@ START_TEST(who_waits_for_a_liar_is_waited_for) {
 }
 END_TEST
 
-// A new session every two seconds does not begin the time anew.
+// A liar that opens a new session every two seconds gets no more time.
 START_TEST(who_comes_again_gets_no_more_time) {
   swarm *s = fetchers(3, WEFT_MODE_BULK, PATIENCE);
   connect_all(s);
@@ -99,7 +100,7 @@ START_TEST(who_comes_again_gets_no_more_time) {
 }
 END_TEST
 
-// Without a limit a fetch waits for its slowest, here for one who begins to take anything after a
+// Without a limit, a fetch waits for its slowest node, here one that takes nothing for the first
 // minute.
 START_TEST(without_a_limit_all_wait) {
   swarm *s = fetchers(4, WEFT_MODE_BULK, 0);
@@ -115,7 +116,7 @@ START_TEST(without_a_limit_all_wait) {
 }
 END_TEST
 
-// Nor does somebody who is called and says nothing, while his session lasts.
+// A node that is dialled and says nothing gets no more time while its session lasts.
 START_TEST(who_says_nothing_gets_no_more_time) {
   swarm *s = fetchers(6, WEFT_MODE_BULK, SECOND);
   s->options.timers.silent_us = 10 * PATIENCE;
@@ -128,8 +129,8 @@ START_TEST(who_says_nothing_gets_no_more_time) {
 }
 END_TEST
 
-// On demand the source keeps what it loaded for who lacks it, while others need the place: 20 s of
-// stream took more than two minutes.
+// An on-demand source keeps a loaded segment for those that lack it only until others need the
+// place: 20 s of stream took more than two minutes.
 START_TEST(what_is_loaded_is_not_kept_for_liars) {
   for (size_t liars = 1; liars <= 10; liars += 9) {
     swarm *s = fetchers(5, WEFT_MODE_VOD, 0);
@@ -140,8 +141,8 @@ START_TEST(what_is_loaded_is_not_kept_for_liars) {
 }
 END_TEST
 
-// One that begins at the beginning, when that is dropped already: nobody can give it the first
-// segments, and what is here of its window is kept for it as long as for others.
+// A node that begins at the beginning after that was dropped cannot get its first segments from
+// anybody; what is left of its window is kept for it only as long as for others.
 START_TEST(who_lacks_what_was_dropped_gets_no_more_time) {
   swarm *s = fetchers(6, WEFT_MODE_BULK, PATIENCE);
   connect_all(s);

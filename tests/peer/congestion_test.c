@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Congestion control (LEDBAT) word by word: one engine sends what it is asked for, and is told what
-// came of it and how long that took. Swarms get on with nearly any window, so they hardly notice
-// what is wrong with one.
+// Congestion control (LEDBAT) message by message: one engine sends what is requested, and receives
+// acknowledgements with losses and delays of the test's choice. Swarms work with nearly any window,
+// so they hardly reveal an error in one.
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
 enum { TARGET_US = 60000, ROUND_TRIP_US = 20000, FIRST = 16, LEAST = 2 };
-static const uint32_t BASE = UINT32_MAX - 1000; // a difference of two clocks, which wraps soon
+static const uint32_t BASE = UINT32_MAX - 1000; // the difference of two clocks, which wraps soon
 
 typedef struct path {
   scene s;
-  uint64_t packet;   // bytes that one counts
-  uint32_t received; // of the neighbour
+  uint64_t packet;   // bytes that one packet counts
+  uint32_t received; // by the neighbour
 } path;
 
 static weft_neighbour_statistics look(const path *p) {
@@ -36,7 +36,7 @@ static void send_some(path *p, uint16_t count) {
   EXPECT(look(p).sent_packets == before + count);
 }
 
-// Sends packets and tells of all of them but some.
+// Sends packets and acknowledges all but some.
 static void round_of(path *p, uint16_t count, uint16_t lost, uint32_t queueing_us) {
   send_some(p, count);
   p->received += (uint32_t)(count - lost);
@@ -54,7 +54,7 @@ static void begin(path *p) {
   EXPECT(p->packet > K && look(p).window_bytes == FIRST * p->packet);
 }
 
-// A window that has left the slow start, and a path without a queue.
+// Begins with a window that has left slow start, and a path without a queue.
 static void begin_settled(path *p) {
   begin(p);
   round_of(p, 16, 0, 0);
@@ -81,7 +81,8 @@ START_TEST(a_window_doubles_by_what_arrives) {
 }
 END_TEST
 
-// Of packets that were never sent, of what a newer one told of, or once more: none tells anything.
+// Acknowledgements of packets that were never sent, of packets older than the newest one
+// acknowledged, and repeated ones change nothing.
 START_TEST(acknowledgements_are_taken_once) {
   static const uint32_t of[] = {FIRST + 1, FIRST - 1, FIRST, UINT32_MAX, FIRST + 0x80000000u};
   path p;
@@ -98,7 +99,8 @@ START_TEST(acknowledgements_are_taken_once) {
 }
 END_TEST
 
-// The least of the last four delays beyond the least of all is the queue: one that is late is none.
+// The queueing delay is the least of the last four delays minus the least of all, so a single late
+// packet shows no queue.
 START_TEST(queues_shrink_a_window) {
   path p;
   begin_settled(&p);
@@ -110,12 +112,12 @@ START_TEST(queues_shrink_a_window) {
     round_of(&p, 1, 0, 3 * TARGET_US);
   EXPECT(look(&p).queueing_us == 3 * TARGET_US);
   uint64_t window = look(&p).window_bytes;
-  round_of(&p, 8, 0, 3 * TARGET_US); // by half of what came at most
+  round_of(&p, 8, 0, 3 * TARGET_US); // by half of the received packets at most
   EXPECT(look(&p).window_bytes == window - 4 * p.packet);
   for (int i = 0; i < 4; i++)
     round_of(&p, 1, 0, TARGET_US + TARGET_US / 4);
   window = look(&p).window_bytes;
-  round_of(&p, 8, 0, TARGET_US + TARGET_US / 4); // else by as much as the queue is too long
+  round_of(&p, 8, 0, TARGET_US + TARGET_US / 4); // else in proportion to the queue
   EXPECT(look(&p).window_bytes == window - 2 * p.packet);
   for (int i = 0; i < 200; i++)
     round_of(&p, 2, 0, 3 * TARGET_US);
@@ -124,14 +126,14 @@ START_TEST(queues_shrink_a_window) {
 }
 END_TEST
 
-// Two packets in a round trip, as long as they are used.
+// A settled window grows by two packets per round trip, as long as it is used.
 START_TEST(a_settled_window_grows_slowly) {
   path p;
   begin_settled(&p);
   const uint64_t before = look(&p).window_bytes, packets = before / p.packet;
   EXPECT(packets >= 32 && packets < 64);
   for (uint64_t i = 0; i < packets; i++)
-    round_of(&p, 1, 0, 0); // so little that nothing is learnt of the path
+    round_of(&p, 1, 0, 0); // too little to learn anything of the path
   EXPECT(look(&p).window_bytes == before);
   send_some(&p, 16);
   send_some(&p, 16);
@@ -143,7 +145,7 @@ START_TEST(a_settled_window_grows_slowly) {
 }
 END_TEST
 
-// Half of the window, once in a round trip; one packet in eight may be lost for ever.
+// Losses halve the window, once per round trip; one packet in eight may be lost for ever.
 START_TEST(losses_halve_a_window) {
   path p;
   begin(&p);
@@ -171,7 +173,8 @@ START_TEST(losses_halve_a_window) {
 }
 END_TEST
 
-// Nothing is told for a second and four round trips: what is on its way is lost.
+// Without any acknowledgement for a second and four round trips, everything in flight counts as
+// lost.
 START_TEST(silence_begins_anew) {
   path p;
   begin(&p);
@@ -180,7 +183,7 @@ START_TEST(silence_begins_anew) {
   send_some(&p, FIRST);
   const size_t paces = p.s.paces;
   scene_run(&p.s, SECOND);
-  EXPECT(look(&p).window_bytes == window && p.s.paces > paces); // the burst's end is said again
+  EXPECT(look(&p).window_bytes == window && p.s.paces > paces); // the burst's end is sent again
   scene_run(&p.s, 4 * ROUND_TRIP_US + 2 * STEP_US);
   EXPECT(look(&p).window_bytes == LEAST * p.packet);
   round_of(&p, 2, 0, 0); // as at the beginning
@@ -189,7 +192,8 @@ START_TEST(silence_begins_anew) {
 }
 END_TEST
 
-// A burst of a whole batch would overrun it, and queue on a slow path by itself.
+// Bursts are cut to a small window: a burst of a whole batch would overrun it, and queue on a slow
+// path.
 START_TEST(a_burst_fits_into_a_small_window) {
   path p;
   begin(&p);
@@ -206,9 +210,9 @@ START_TEST(a_burst_fits_into_a_small_window) {
 }
 END_TEST
 
-// A path that has become longer, or a clock that fell back, is a queue for one minute at least and
-// two at most, by however much, and the window is what it was soon after that. By more than half of
-// what stamps hold it looks like a clock that jumped ahead, which is no queue at all.
+// A path that has become longer, or a clock that fell back, looks like a queue for one to two
+// minutes, by however much, and the window recovers soon after. A jump by more than half the range
+// of stamps looks like a clock that jumped ahead, which is no queue.
 START_TEST(the_least_delay_is_forgotten) {
   static const uint32_t longer_us[] = {20000, 2 * SECOND, 60 * SECOND, 2000u * SECOND,
                                        2200u * SECOND};

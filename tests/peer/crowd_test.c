@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gives way when somebody seeks a place at a viewer that has none left: one who can spare it,
-// but not for the crowd of one address or one network, whatever that says of itself.
+// Which neighbour gives way when a node seeks a place at a viewer that has none left: one that can
+// spare it, but not for a crowd of one address or one network, whatever that claims.
 #include "tests/peer/scene.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 
-// --- A crowd that says to be in need, and comes again as fast as it can
+// --- A crowd that claims to be in need, and returns as fast as it can
 
 enum { SEGMENT = 1024, SEGMENTS = 300, INPUT_BYTES = SEGMENTS * SEGMENT };
 enum { HONEST = 16, VIEWER, LIAR, CROWD = 12, PLACES = 8, FRIENDS = PLACES - 1 };
@@ -36,7 +36,7 @@ static swarm *audience(void) {
   for (uint16_t i = 1; i <= VIEWER; i++) {
     const size_t at = swarm_add(s, NULL);
     s->node[at].origin = (weft_origin){.address = i, .network = i};
-    s->node[at].suppliers = PLACES; // as in a mesh where nobody is in need
+    s->node[at].suppliers = PLACES; // as in a mesh where no node is in need
   }
   for (size_t i = 0; i < FRIENDS; i++)
     swarm_connect(s, VIEWER, 5 + i);
@@ -54,11 +54,11 @@ static void add_crowd(swarm *s) {
     s->node[at].suppliers = 1;
     s->node[at].origin = (weft_origin){.address = LIAR, .network = LIAR};
   }
-  swarm_connect(s, LIAR, VIEWER); // one of them is there already
+  swarm_connect(s, LIAR, VIEWER); // one of the crowd is a neighbour already
 }
 
-// Without regard to where they came from a viewer had none of its neighbours left after two
-// seconds, and saw nothing any more.
+// A crowd of one address does not push out the neighbours that give. When origins were ignored, a
+// viewer lost all its neighbours within two seconds, and played nothing any more.
 START_TEST(a_crowd_does_not_push_out_who_gives) {
   swarm *s = audience();
   swarm_run(s, 3 * (int64_t)SECOND);
@@ -75,7 +75,7 @@ START_TEST(a_crowd_does_not_push_out_who_gives) {
 }
 END_TEST
 
-// --- Whose place it is, of four
+// --- Which of four gives its place
 
 static void comes(scene *s, size_t index, weft_origin origin, uint16_t suppliers) {
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -89,9 +89,9 @@ static void comes(scene *s, size_t index, weft_origin origin, uint16_t suppliers
   EXPECT_OK(scene_say(s, at, out, weft_map_write(&m, out)));
 }
 
-// Who is parted with for the newcomer; MOST: nobody.
+// Returns which neighbour is parted with for the newcomer; MOST: none.
 static size_t gives_way(const weft_origin here[MOST], const weft_origin *newcomer) {
-  static const uint16_t suppliers[MOST] = {5, 4, 3, 1}; // more than two can spare one
+  static const uint16_t suppliers[MOST] = {5, 4, 3, 1}; // those with more than two can spare one
   uint8_t refusal[WEFT_DATAGRAM_MAX];
   weft_neighbour_statistics x;
   size_t gone = MOST;
@@ -119,11 +119,11 @@ START_TEST(nobody_gives_way_to_who_has_as_much) {
   EXPECT(gives_way(nowhere, NULL) == 0 && gives_way(apart, NULL) == 0);
   EXPECT(gives_way(nowhere, &(weft_origin){5, 5}) == 0);
   EXPECT(gives_way(apart, &(weft_origin){5, 5}) == 0);
-  EXPECT(gives_way(apart, &(weft_origin){4, 4}) == MOST); // which has one place already
-  EXPECT(gives_way(apart, &(weft_origin){2, 2}) == 1);    // among themselves
+  EXPECT(gives_way(apart, &(weft_origin){4, 4}) == MOST); // an address that has one place already
+  EXPECT(gives_way(apart, &(weft_origin){2, 2}) == 1);    // within one address
   EXPECT(gives_way(together, &(weft_origin){1, 1}) == 0);
   EXPECT(gives_way(pair, &(weft_origin){4, 4}) == 1);
-  EXPECT(gives_way(network, &(weft_origin){5, 4}) == 2); // of that network, which has two
+  EXPECT(gives_way(network, &(weft_origin){5, 4}) == 2); // one of that network, which has two
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that is looked after when it asks for it, and once something came in, does at every
-// moment what one does that is looked after all the time: no timer is left out of its deadline.
+// An engine that is called only at its deadlines and when something arrives does at every moment
+// the same as one that is called all the time: its deadline leaves out no timer.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { NEIGHBOURS = 3, RUN_MS = 12000, SAID_MOST = 1 << 15 };
 
-// A datagram or an event.
+// A datagram or an event that came out.
 typedef struct said {
   int64_t at_us;
   size_t neighbour, bytes;
@@ -44,7 +44,7 @@ static void look_after(watched *w) {
                      .type = burst.datagrams[i].data[1]});
 }
 
-// What comes within this millisecond, the same for both; false: nothing does.
+// Delivers what arrives within this millisecond, the same for both engines; false: nothing does.
 static bool come(scene *s, uint64_t what, size_t from, uint64_t segment, bool source, int ms) {
   static const uint8_t data[N * K];
   if (source && ms % 1000 == 0)
@@ -63,7 +63,7 @@ static bool come(scene *s, uint64_t what, size_t from, uint64_t segment, bool so
 }
 
 static void compare(weft_engine_mode mode, const weft_policy *policy, bool source, bool trust) {
-  static watched w[2]; // all the time, when it asks for it
+  static watched w[2]; // called all the time; called at its deadlines
   test_rng rng = test_rng_new(fixture_seed(), 8);
   for (size_t i = 0; i < 2; i++) {
     scene_new(&w[i].s, mode, source, trust, trust ? SECOND / 2 : 0);
@@ -92,15 +92,15 @@ static void compare(weft_engine_mode mode, const weft_policy *policy, bool sourc
                    last->event, (unsigned long long)fixture_seed());
     }
   }
-  EXPECT(w[0].count > 50); // or there was nothing to compare
+  EXPECT(w[0].count > 50); // else nothing was compared
   for (size_t i = 0; i < 2; i++) {
     free(w[i].all);
     scene_free(&w[i].s);
   }
 }
 
-// Not live by push: shares of the uplink are counted again a while after they last were, whenever
-// that was, so that looks in between move it by milliseconds.
+// For all modes and policies but live push, where shares of the uplink are recounted some time
+// after they last were, so that extra calls move that by milliseconds.
 START_TEST(deadlines_are_all_that_is_needed) {
   const weft_policy *const policies[] = {&weft_policy_pull, &weft_policy_rarest, &weft_policy_push};
   const weft_engine_mode mode = (weft_engine_mode)_i;
@@ -110,7 +110,8 @@ START_TEST(deadlines_are_all_that_is_needed) {
 }
 END_TEST
 
-// Who has had all that it can need gets more as time passes, which nobody but the deadline tells.
+// A neighbour that has been sent all that it can need gets more as time passes, which only the
+// deadline brings about.
 START_TEST(who_was_sated_is_answered_in_time) {
   static const uint8_t data[N * K];
   enum { LOOK_US = 100000, LOOKS = 50 };
@@ -121,11 +122,11 @@ START_TEST(who_was_sated_is_answered_in_time) {
   size_t had;
   do {
     had = s.data[0];
-    scene_map(&s, 0, 0, WINDOW); // nothing is on its way any more
+    scene_map(&s, 0, 0, WINDOW); // nothing is in flight any more
     scene_ask(&s, 0, 0, N);
     scene_run(&s, STEP_US);
   } while (s.data[0] > had);
-  EXPECT(had >= 4 * WINDOW * N); // what one who comes is given
+  EXPECT(had >= 4 * WINDOW * N); // what a newcomer is given
   const int64_t until_us = s.now_us + LOOK_US;
   for (size_t i = 0; i < LOOKS && s.data[0] == had; i++) {
     const int64_t at_us = weft_engine_deadline(s.engine);

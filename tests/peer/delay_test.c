@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much longer a neighbour's last message was on its way than the quickest one, by two clocks
-// that have nothing in common: stamps are of 32 bits, clocks wrap, drift and jump.
+// Measures how much longer a neighbour's last message took than the fastest one, by two unrelated
+// clocks: stamps have 32 bits, clocks wrap, drift and jump.
 #include "peer/engine/internal.h"
 #include "tests/peer/fixture.h"
 #include "tests/support/test_main.h"
@@ -10,9 +10,9 @@ enum { SECOND = 1000000, PATH_US = 20000, QUEUE_US = 50000 };
 
 typedef struct clocks {
   weft_neighbour n;
-  int64_t now_us;   // ours
-  int64_t ahead_us; // of the neighbour's
-  int64_t ppm;      // so much faster it is, since `from_us`
+  int64_t now_us;   // our clock
+  int64_t ahead_us; // how far the neighbour's clock is ahead
+  int64_t ppm;      // how much faster it runs, since `from_us`
   int64_t from_us;
 } clocks;
 
@@ -20,12 +20,13 @@ static clocks begin(int64_t now_us, int64_t ahead_us, int64_t ppm) {
   return (clocks){.now_us = now_us, .ahead_us = ahead_us, .ppm = ppm, .from_us = now_us};
 }
 
-// A message that waited so long for the link besides its way. What is seen of that.
+// Hears a message that waited this long for the link besides its normal time. Returns the wait that
+// is measured.
 static uint32_t heard(clocks *c, int64_t waited_us) {
   const int64_t sent_us = c->now_us - PATH_US - waited_us;
   const int64_t drifted_us = (sent_us - c->from_us) * c->ppm / 1000000;
   const uint32_t stamp = (uint32_t)(sent_us + c->ahead_us + drifted_us);
-  const weft_stamps stamps = {.stamp = stamp ? stamp : 1}; // as weft_neighbour_stamps has it
+  const weft_stamps stamps = {.stamp = stamp ? stamp : 1}; // as weft_neighbour_stamps does
   weft_neighbour_heard(&c->n, &stamps, c->now_us);
   return weft_neighbour_queueing_us(&c->n);
 }
@@ -39,7 +40,7 @@ static void expect(uint32_t seen_us, int64_t least_us, int64_t most_us, const cl
                  (unsigned long long)test_seed());
 }
 
-// Either clock, and their difference, through the end of 32 bits, and of 31.
+// Either clock, or their difference, may pass the end of 32 bits, or of 31.
 START_TEST(clocks_wrap) {
   static const int64_t ends[] = {INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(3) << 31,
                                  INT64_C(1) << 40};
@@ -56,7 +57,8 @@ START_TEST(clocks_wrap) {
 }
 END_TEST
 
-// By 200 ppm for an hour, however often words come: no queue, and one of five seconds is seen.
+// Clocks that drift by 200 ppm for an hour show no queue, however often messages come, and a queue
+// of five seconds is seen.
 START_TEST(clocks_drift) {
   static const int64_t apart_us[] = {500, 2000, 4095, 4096, 100000, SECOND, 20 * SECOND};
   for (int sign = -1; sign <= 1; sign += 2)
@@ -71,9 +73,9 @@ START_TEST(clocks_drift) {
 }
 END_TEST
 
-// A clock that jumps ahead, or ours that stood still, makes the quickest way anew; so does one that
-// falls back by more than words overtake each other. One that stands still for as long as nothing
-// is said, or falls back by less, looks like a queue, which is believed for 4096 times as long, and
+// A clock that jumps ahead, or ours having stood still, sets a new fastest time; so does one that
+// falls back by more than messages overtake each other. One that stands still while nothing is
+// said, or falls back by less, looks like a queue, which is believed for 4096 times as long, and
 // not for ever.
 START_TEST(clocks_jump) {
   static const int64_t jumps_us[] = {QUEUE_US, SECOND, INT64_C(1200) * SECOND};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours who contradict each other on where the stream ends, and how far it has come: the first
-// end that fits what was seen counts, and nobody's word makes a viewer lose what it has.
+// Neighbours that contradict each other about where the stream ends and how far it has come: the
+// first end that fits what was seen counts, and no neighbour's word makes a viewer lose what it
+// has.
 #include <string.h>
 
 #include "tests/peer/scene.h"
@@ -8,7 +9,7 @@
 
 enum { SEGMENTS = 3, SEGMENT_BYTES = N * K, HONEST = 0, LIAR = 1 };
 
-// Says to have all before `horizon`, and, unless `end` is 0, that the stream ends there.
+// Claims to have everything before `horizon` and, unless `end` is 0, that the stream ends there.
 static weft_status say_end(scene *s, size_t neighbour, uint64_t end, uint64_t horizon) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_map m = {.end_known = end > 0,
@@ -22,7 +23,7 @@ static weft_status say_end(scene *s, size_t neighbour, uint64_t end, uint64_t ho
   return scene_say(s, neighbour, out, weft_map_write(&m, out));
 }
 
-// What a policy is shown must add up, whatever was said.
+// Checks that what a policy is shown adds up, whatever was claimed.
 static bool look(void *user, const weft_policy_view *view, const weft_rng *rng,
                  weft_policy_choice *out) {
   (void)user, (void)rng, (void)out;
@@ -41,7 +42,7 @@ static void begin(scene *s, weft_engine_mode mode, bool trust) {
     scene_add(s, i, 0, 0);
 }
 
-// Plays what it has; gives the bytes.
+// Plays what it has; returns the bytes.
 static size_t play(scene *s) {
   size_t all = 0, bytes;
   uint64_t segment;
@@ -54,7 +55,7 @@ static size_t play(scene *s) {
   return all;
 }
 
-// Whether it ends there, with all of its bytes.
+// Expects that the stream ends there, with all of its bytes.
 static void expect_ends(scene *s, size_t end) {
   for (uint64_t i = 0; i < SEGMENTS; i++)
     scene_whole(s, HONEST, i);
@@ -79,7 +80,8 @@ START_TEST(the_first_end_counts) {
 }
 END_TEST
 
-// By one packet of it, by all of it, or by what somebody else says to have.
+// An end before a segment that was seen is refused, whether one packet of it was seen, all of it,
+// or another neighbour's claim to have it.
 START_TEST(no_end_is_before_what_was_seen) {
   for (int seen = 0; seen < 3; seen++) {
     scene s;
@@ -100,7 +102,7 @@ START_TEST(no_end_is_before_what_was_seen) {
 }
 END_TEST
 
-// Within a segment that is here as a whole one: it has no more bytes then, nor blocks.
+// An end within a segment that was held as a full one cuts its bytes and blocks.
 START_TEST(an_end_within_what_is_held_cuts_it) {
   enum { LAST = 3 * K - 5 };
   scene s;
@@ -120,8 +122,8 @@ static void signed_end(scene *s, uint64_t segments) {
   EXPECT_OK(scene_say(s, HONEST, out, weft_manifest_write(&m, out)));
 }
 
-// Where ends are signed: what was said to lie behind it is not looked for all the time, and what is
-// said of the end by others is no more than a reason to ask.
+// Where ends are signed, what a neighbour claimed behind the end is not requested for ever, and an
+// unsigned claim of an end is only a reason to ask.
 START_TEST(nothing_is_looked_for_behind_a_signed_end) {
   enum { LOOKS_MOST = 30 };
   scene s;

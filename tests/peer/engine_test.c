@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine under scripted time and packets: loss, reordering, duplicates, damage, silence,
-// failed allocations; tables of the test's own.
+// The engine under scripted time and packets: loss, reordering, duplicates, damage, silence, failed
+// allocations, and the test's own codec and policy tables.
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +79,8 @@ END_TEST
 START_TEST(delivers_with_duplicates) { expect_delivery(duplicating, 4, INPUT_BYTES, 3); }
 END_TEST
 
-// Damaged payloads cannot be told yet (docs/protocol.md), so only that nothing breaks is asked.
+// Damaged packets break nothing. (Damaged payloads cannot be recognised yet, docs/protocol.md, so
+// no more is checked.)
 START_TEST(survives_damage) {
   for (uint64_t salt = 0; salt < 20; salt++) {
     fixture f;
@@ -97,17 +98,17 @@ START_TEST(survives_damage) {
 }
 END_TEST
 
-// Noise of any length instead of messages.
+// Noise of any length instead of messages breaks nothing.
 START_TEST(survives_noise) {
   fixture f;
   test_rng rng = test_rng_new(test_seed(), 5);
   EXPECT_OK(fixture_new(&f, NULL, 2, input, INPUT_BYTES, 4, NULL));
-  EXPECT(!fixture_run(&f, 30000)); // acquainted, not done
+  EXPECT(!fixture_run(&f, 30000)); // connected, not done
   for (int i = 0; i < 200000; i++) {
     uint8_t noise[160];
     const size_t bytes = test_rng_below(&rng, sizeof noise + 1);
     test_rng_fill(&rng, noise, bytes);
-    if (bytes > 1 && i % 2) { // half of it gets past the first look
+    if (bytes > 1 && i % 2) { // half of them pass the first checks
       noise[0] = WEFT_WIRE_VERSION;
       noise[1] = (uint8_t)(test_rng_below(&rng, 2) ? 16 + test_rng_below(&rng, 3)
                                                    : test_rng_below(&rng, 4));
@@ -161,7 +162,7 @@ START_TEST(silent_neighbours_are_lost) {
   EXPECT_OK(weft_engine_remove_neighbour(f.engine[2], f.neighbour[2][0]));
   EXPECT_OK(weft_engine_remove_neighbour(f.engine[2], f.neighbour[2][1]));
   EXPECT_STATUS(weft_engine_remove_neighbour(f.engine[2], f.neighbour[2][1]), WEFT_E_STATE);
-  EXPECT(fixture_run(&f, LONG_US)); // datagrams to engine 2 are refused there
+  EXPECT(fixture_run(&f, LONG_US)); // engine 2 refuses datagrams to it
   EXPECT(weft_engine_done(f.engine[1]) && f.got[1] == INPUT_BYTES);
   EXPECT(memcmp(f.output[1], input, INPUT_BYTES) == 0);
   fixture_free(&f);
@@ -178,7 +179,8 @@ static bool had_all(const fixture *f) {
   return s.had_all;
 }
 
-// Who has fetched everything and goes can say so again: his only word may have been lost.
+// A node that has fetched everything and leaves repeats its farewell on request, as that may have
+// been lost.
 START_TEST(a_lost_farewell_is_said_again) {
   fixture f;
   EXPECT_OK(fixture_new(&f, NULL, 2, input, INPUT_BYTES, 9, NULL));
@@ -209,7 +211,7 @@ START_TEST(the_window_bounds_what_is_held) {
   EXPECT(!weft_engine_source_ready(f.engine[0]));
   EXPECT_STATUS(weft_engine_source_put(f.engine[0], input, FIXTURE_SEGMENT_BYTES, 0, 0),
                 WEFT_E_STATE);
-  // A segment past a receiver's window is not taken, however well-formed.
+  // A segment past the receiver's window is refused, however well-formed.
   uint8_t hello[WEFT_HELLO_BYTES], bytes[256], payload[FIXTURE_BLOCK_BYTES] = {0};
   const weft_hello greeting = {
       .stream = 7, .blocks = FIXTURE_BLOCKS, .window = 4, .block_bytes = FIXTURE_BLOCK_BYTES};
@@ -234,8 +236,8 @@ START_TEST(the_window_bounds_what_is_held) {
 }
 END_TEST
 
-// Each allocation of a whole run fails once: it is said, what is lost is a datagram or a feed, and
-// the run still ends with every byte.
+// Each allocation of a run fails once: the failure is reported, only a datagram or a feed is lost,
+// and the run still delivers every byte.
 START_TEST(failed_allocations_lose_no_byte) {
   long n = 1;
   for (;; n++) {
@@ -257,7 +259,7 @@ START_TEST(failed_allocations_lose_no_byte) {
     if (!test_allocator_failed(&memory))
       break;
   }
-  EXPECT(n > 50); // or the loop has not seen what it should
+  EXPECT(n > 50); // else the loop has not covered what it should
 }
 END_TEST
 
@@ -290,7 +292,7 @@ START_TEST(bad_options_are_refused) {
     scratch = (weft_engine_scratch *)(void *)&f;
     EXPECT_STATUS(weft_engine_new(f.ctx, &bad[i], &self, &engine), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_engine_scratch_new(f.ctx, &bad[i], &scratch), WEFT_E_ARGUMENT);
-    EXPECT(!engine && !scratch); // as context.h has it, so that they can be freed
+    EXPECT(!engine && !scratch); // as context.h says, so that they can be freed
   }
   engine = stale;
   EXPECT_STATUS(weft_engine_new(f.ctx, &good, &no_rng, &engine), WEFT_E_ARGUMENT);
@@ -302,7 +304,7 @@ START_TEST(bad_options_are_refused) {
 }
 END_TEST
 
-// --- Tables from outside
+// --- Outside codecs and policies
 
 static bool pick_first(void *user, const weft_policy_view *view, const weft_rng *rng,
                        weft_policy_choice *out) {
@@ -370,7 +372,7 @@ static void take_few(weft_engine_options *options, weft_engine_self *self, size_
   options->addresses_max = 8;
 }
 
-// Greets, and tells by how many what it lacks is divided.
+// Greets, and claims this number of suppliers.
 static void speak(weft_engine *engine, size_t neighbour, uint16_t suppliers, int64_t now_us) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_hello hello = {.stream = 7,
@@ -383,7 +385,7 @@ static void speak(weft_engine *engine, size_t neighbour, uint16_t suppliers, int
   EXPECT_OK(weft_engine_input(engine, neighbour, out, weft_map_write(&map, out), now_us));
 }
 
-// Who is told goodbye within a turn; SIZE_MAX: nobody.
+// Returns which neighbour is told goodbye within a turn; SIZE_MAX: none.
 static size_t parted(weft_engine *engine, int64_t now_us) {
   size_t found = SIZE_MAX;
   weft_burst burst;
@@ -401,13 +403,13 @@ static size_t parted(weft_engine *engine, int64_t now_us) {
   return found;
 }
 
-// An engine with no room left: the source, which tells of nine suppliers, and these.
+// Fills an engine: the source, which claims nine suppliers, and neighbours with these.
 static void fill(fixture *f, const uint16_t suppliers[NEIGHBOURS_OTHER],
                  size_t number[NEIGHBOURS_OTHER + 1]) {
   EXPECT_OK(fixture_new(f, NULL, 2, input, INPUT_BYTES, 14, take_few));
   weft_engine *engine = f->engine[1];
   size_t *source = &number[NEIGHBOURS_OTHER], stranger;
-  EXPECT_OK(weft_engine_remove_neighbour(engine, f->neighbour[1][0])); // was added as anybody
+  EXPECT_OK(weft_engine_remove_neighbour(engine, f->neighbour[1][0])); // not as the source
   const weft_neighbour_options is_source = {.is_source = true};
   EXPECT_OK(weft_engine_add_neighbour(engine, &is_source, 0, source));
   speak(engine, *source, 9, 0);
@@ -419,7 +421,7 @@ static void fill(fixture *f, const uint16_t suppliers[NEIGHBOURS_OTHER],
   EXPECT_STATUS(weft_engine_add_neighbour(engine, NULL, 0, &stranger), WEFT_E_STATE);
 }
 
-// A stranger comes; `wanted` is parted with, SIZE_MAX: nobody.
+// Adds a stranger and expects that `wanted` is parted with; SIZE_MAX: no neighbour.
 static void expect_parting(const uint16_t suppliers[NEIGHBOURS_OTHER], bool refused,
                            size_t wanted) {
   fixture f;
@@ -440,8 +442,8 @@ static void expect_parting(const uint16_t suppliers[NEIGHBOURS_OTHER], bool refu
 START_TEST(a_full_engine_parts_with_who_can_spare_it) {
   expect_parting((uint16_t[]){3, 4, 1}, true, 1);
   expect_parting((uint16_t[]){5, 1, 5}, true, 0);
-  expect_parting((uint16_t[]){2, 1, 2}, true, SIZE_MAX); // they would look for another
-  expect_parting((uint16_t[]){3, 4, 2}, true, SIZE_MAX); // nobody is in need
+  expect_parting((uint16_t[]){2, 1, 2}, true, SIZE_MAX); // these would look for another
+  expect_parting((uint16_t[]){3, 4, 2}, true, SIZE_MAX); // no neighbour is in need
   expect_parting((uint16_t[]){3, 4, 1}, false, SIZE_MAX);
 }
 END_TEST

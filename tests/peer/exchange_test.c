@@ -17,7 +17,7 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-// The source, STAY viewers who stay, and 2 GO who will go.
+// Makes the source, STAY viewers that stay, and 2 GO that will go.
 static swarm *crowd(uint64_t salt) {
   swarm *s = swarm_new_live(input, sizeof input, salt);
   s->options.lag_us = 2 * SECOND;
@@ -48,13 +48,13 @@ static void kill_all(swarm *s, size_t first, size_t count, bool polite) {
     swarm_kill(s, first + i, polite);
 }
 
-// The viewer's neighbours go all at once; its buffer lasts for 2 s. `others` more addresses are
-// known to it, of peers that are gone as well.
+// The viewer's neighbours go all at once; its buffer lasts for 2 s. It also knows `others` more
+// addresses, of peers that are gone as well.
 static void expect_recovery(bool polite, size_t others) {
   swarm *s = crowd(1 + 2 * others + polite);
   swarm_run(s, 3 * SECOND);
   EXPECT(swarm_add(s, NULL) == VIEWER);
-  tell(s, VIEWER, GONE_FIRST, GO); // it calls them
+  tell(s, VIEWER, GONE_FIRST, GO); // it dials them
   swarm_run(s, 8 * SECOND);
   tell(s, VIEWER, GONE_FIRST + GO, others);
   kill_all(s, GONE_FIRST, 2 * GO, polite);
@@ -71,12 +71,12 @@ END_TEST
 START_TEST(a_viewer_outlives_all_that_it_knows_of) { expect_recovery(_i, GO); }
 END_TEST
 
-// The addresses that node 0 tells whoever finds no room.
+// Whether node 0 names the address to a node that it has no room for.
 static bool tells(swarm *s, const weft_peer_address *address) {
   uint8_t refusal[WEFT_DATAGRAM_MAX];
   weft_message m;
   const size_t bytes = weft_engine_refusal(s->node[0].engine, NULL, refusal);
-  EXPECT_OK(weft_message_parse(refusal, bytes, 0, 16, 64, &m)); // which names no stream
+  EXPECT_OK(weft_message_parse(refusal, bytes, 0, 16, 64, &m)); // it names no stream
   const uint8_t *at = m.as.refer.addresses;
   bool told = false;
   for (size_t i = 0; i < m.as.refer.count; i++) {
@@ -87,7 +87,7 @@ static bool tells(swarm *s, const weft_peer_address *address) {
   return told;
 }
 
-// How many addresses the node dials from now until then.
+// Returns how many addresses the node dials from now until then.
 static size_t dialled_until(swarm *s, size_t index, int64_t until_us) {
   weft_event event;
   size_t count = 0;
@@ -99,8 +99,8 @@ static size_t dialled_until(swarm *s, size_t index, int64_t until_us) {
   return count;
 }
 
-// Those dialled count as neighbours to come for 0.3 s, and for a second with half of the neighbours
-// here; then others are dialled.
+// Dialled addresses count as neighbours to come for 0.3 s, and for a second while half of the
+// wanted neighbours are present; after that, others are dialled.
 START_TEST(who_is_dialled_is_waited_for) {
   swarm *s = crowd(9);
   s->options.timers.exchange_us = SECOND / 10;
@@ -111,11 +111,11 @@ START_TEST(who_is_dialled_is_waited_for) {
   tell(s, VIEWER, 1000, 3 * GO);
   EXPECT(dialled_until(s, VIEWER, from_us + 3 * SECOND / 10) == GO);
   EXPECT(dialled_until(s, VIEWER, from_us + 6 * SECOND / 10) == GO);
-  for (size_t i = 0; i < GO - 1; i++) { // of the second ones
+  for (size_t i = 0; i < GO - 1; i++) { // of the second group
     const weft_neighbour_options options = {.address = swarm_address(1000 + GO + i)};
     EXPECT_OK(weft_engine_add_neighbour(e, &options, s->now_us, &number));
   }
-  EXPECT(dialled_until(s, VIEWER, from_us + SECOND) == 0); // the fourth may still come
+  EXPECT(dialled_until(s, VIEWER, from_us + SECOND) == 0); // the fourth may still answer
   EXPECT(dialled_until(s, VIEWER, from_us + 2 * SECOND) == 1);
   swarm_free(s);
 }
@@ -134,8 +134,7 @@ static bool dials(swarm *s, size_t index, const weft_peer_address *address) {
   return dialled;
 }
 
-// A neighbour whose NAT gives it another address is told of at that one, and not called at the one
-// it had.
+// Others are told the new address of a neighbour whose NAT changes it, and do not dial the old one.
 START_TEST(who_moves_is_told_of_at_the_new_address) {
   swarm *s = crowd(7);
   swarm_run(s, 3 * SECOND);

@@ -110,7 +110,7 @@ static void transmit(fixture *f, size_t from, const weft_burst *burst) {
   }
 }
 
-// The pending datagram that is due first; NULL if none.
+// Returns the pending datagram that is due first; NULL if none.
 static fixture_datagram *take_due(fixture *f, int64_t until_us) {
   fixture_datagram **first = NULL;
   for (fixture_datagram **at = &f->pending; *at; at = &(*at)->next)
@@ -173,7 +173,7 @@ static bool fine(fixture *f, weft_status status) {
   return status == WEFT_OK || (status == WEFT_E_NOMEM && f->tolerate_nomem);
 }
 
-// The next time at which something happens.
+// Returns the next time at which something happens.
 static int64_t next_time(const fixture *f) {
   int64_t next = WEFT_ENGINE_NEVER;
   for (const fixture_datagram *p = f->pending; p; p = p->next)

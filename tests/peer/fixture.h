@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the suites of peer/ share: engines wired to each other by a network that a test scripts.
+// What the test suites of peer/ share: engines connected by a network that a test scripts.
 #ifndef WEFT_TESTS_PEER_FIXTURE_H
 #define WEFT_TESTS_PEER_FIXTURE_H
 
@@ -11,7 +11,7 @@
 #include "weft/peer_engine.h"
 #include "weft/peer_rng.h"
 
-// What went wrong, with the seed to see it again.
+// Fails with the condition and the seed that reproduces it.
 #define EXPECT(condition)                                                                          \
   do {                                                                                             \
     if (!(condition))                                                                              \
@@ -31,7 +31,7 @@ uint64_t fixture_seed(void);
 enum { FIXTURE_ENGINES = 4, FIXTURE_BLOCKS = 8, FIXTURE_BLOCK_BYTES = 64, FIXTURE_WINDOW = 4 };
 enum { FIXTURE_SEGMENT_BYTES = FIXTURE_BLOCKS * FIXTURE_BLOCK_BYTES };
 
-// What the network does to one datagram; every datagram has its own, in the order they are sent.
+// What the network does to one datagram; chosen for each datagram in the order of sending.
 typedef struct fixture_fate {
   int copies; // 0: lost
   int64_t delay_us;
@@ -52,29 +52,29 @@ typedef struct fixture {
   size_t neighbour[FIXTURE_ENGINES][FIXTURE_ENGINES]; // j's number at i
   const uint8_t *input;
   size_t input_bytes, fed;
-  uint8_t *output[FIXTURE_ENGINES]; // room for the input
+  uint8_t *output[FIXTURE_ENGINES]; // room for the whole input
   size_t got[FIXTURE_ENGINES];
   int64_t now_us;
-  fixture_datagram *pending; // in the order they were sent
+  fixture_datagram *pending; // in the order of sending
   uint64_t sent, digest;     // of all datagrams sent
   fixture_fate (*fate)(struct fixture *f);
   bool tolerate_nomem;
-  size_t nomem;    // calls that said WEFT_E_NOMEM, when that is tolerated
-  bool may_differ; // the network damages packets: more may come out than went in
+  size_t nomem;    // calls that returned WEFT_E_NOMEM, when that is tolerated
+  bool may_differ; // the network damages packets: the output may exceed the input
 } fixture;
 
-// A full mesh of `engines` engines. options may be NULL; else it is given each engine's options
-// before that engine is made. WEFT_E_NOMEM leaves nothing behind.
+// Makes a full mesh of `engines` engines. options, which may be NULL, is called with each engine's
+// options before that engine is made. WEFT_E_NOMEM leaves nothing behind.
 weft_status fixture_new(fixture *f, const weft_allocator *allocator, size_t engines,
                         const uint8_t *input, size_t bytes, uint64_t salt,
                         void (*adjust)(weft_engine_options *options, weft_engine_self *self,
                                        size_t index));
 void fixture_free(fixture *f);
 
-// Runs until every receiver has everything and nobody wants to be called, or until the time comes.
-// False: the time came, or an engine failed other than by an allocation that may fail.
+// Runs until every receiver has everything and no engine is due, or until the time. Returns false
+// at the time, or if an engine failed other than by an allocation that may fail.
 bool fixture_run(fixture *f, int64_t until_us);
-bool fixture_all_same(const fixture *f); // as the input
+bool fixture_all_same(const fixture *f); // all received data is the same as the input
 // One turn of one engine: feeding, reading, sending.
 weft_status fixture_turn(fixture *f, size_t index);
 

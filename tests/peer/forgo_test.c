@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a live viewer forgo classes of segments, by hand: which segments are late for want of
-// uplinks, or of its own link, and how many more or fewer are forgone then. (Whole swarms, which
-// even out what is wrong with that: shortage_test.c.)
+// What makes a live viewer forgo classes of segments (not request or play them), step by step:
+// which segments are late for lack of uplink or of its own link's capacity, and how many classes
+// are forgone then. (shortage_test.c has whole swarms, which even out errors here.)
 #include "peer/engine/internal.h"
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
@@ -13,10 +13,10 @@ typedef struct viewer {
   scene s;
   weft_engine *e;
   int64_t now_us;
-  int64_t rests_us; // in each second
+  int64_t rests_us; // idle time in each second
 } viewer;
 
-// Of `count` neighbours, who lack everything and whose uplinks have no rest, as ours.
+// Begins with `count` neighbours, which lack everything; their uplinks and ours are never idle.
 static void begin(viewer *v, size_t count) {
   *v = (viewer){0};
   scene_new(&v->s, WEFT_MODE_LIVE, false, false, 0);
@@ -44,7 +44,7 @@ static void learn_some(viewer *v, int count, bool in_time) {
 
 static unsigned forgone(const viewer *v) { return v->e->shortage.forgone; }
 
-// Words of the first `count` neighbours waited so long; the others' did not.
+// Messages of the first `count` neighbours waited this long; those of the others did not.
 static void queue(viewer *v, size_t count, uint32_t waited_us) {
   for (size_t i = 0; i < v->e->used; i++) {
     weft_neighbour *n = &v->e->neighbours[i];
@@ -77,17 +77,17 @@ START_TEST(two_late_of_eight_cost_a_class) {
 }
 END_TEST
 
-// 32 in time one after the other, or one that was forgone and came in time all the same, after
-// eight.
+// 32 segments in time one after another give a class back; so does a forgone segment that came in
+// time all the same, after eight.
 START_TEST(those_in_time_give_a_class_back) {
   viewer v;
   begin(&v, 4);
   learn_some(&v, 4, false);
   EXPECT(forgone(&v) == 2);
   learn_some(&v, 31, true);
-  learn_some(&v, 1, false); // and begin anew
+  learn_some(&v, 1, false); // and start counting again
   learn_some(&v, 31, true);
-  learn(&v, FORGONE, false); // which says nothing
+  learn(&v, FORGONE, false); // which shows nothing
   EXPECT(forgone(&v) == 2);
   learn_some(&v, 1, true);
   EXPECT(forgone(&v) == 1);
@@ -105,8 +105,8 @@ START_TEST(those_in_time_give_a_class_back) {
 }
 END_TEST
 
-// Somebody's uplink has a rest, or most have it, or ours could give more: it is not for want of
-// uplinks. The source's never has any.
+// If one neighbour's uplink is idle, or most neighbours have the segment, or ours could give more,
+// lack of uplink is not the reason. The source's is never idle.
 START_TEST(what_is_late_by_churn_costs_nothing) {
   static const struct {
     size_t known, full, lack, source;
@@ -147,14 +147,14 @@ START_TEST(what_is_late_by_churn_costs_nothing) {
 }
 END_TEST
 
-// The part of the time without anything to send, as a mean of about eight segments.
+// Measures the share of time without anything to send, as a mean over about eight segments.
 START_TEST(rests_are_measured) {
   viewer v;
   begin(&v, 4);
-  EXPECT(!weft_shortage_full(v.e)); // nobody knows yet
+  EXPECT(!weft_shortage_full(v.e)); // not known yet
   v.now_us += EACH_US;
   for (int i = 0; i < 2; i++)
-    weft_shortage_idle(v.e, 10 * EACH_US, v.now_us); // of which a second counts
+    weft_shortage_idle(v.e, 10 * EACH_US, v.now_us); // only a second of which counts
   v.now_us += EACH_US;
   weft_shortage_idle(v.e, EACH_US / 2, v.now_us);
   v.now_us -= EACH_US;
@@ -165,8 +165,8 @@ START_TEST(rests_are_measured) {
   learn_some(&v, 7, true);
   EXPECT(!weft_shortage_full(v.e));
   learn_some(&v, 1, true);
-  EXPECT(weft_shortage_full(v.e)); // a quarter or less
-  v.rests_us = 100 * EACH_US;      // since long ago
+  EXPECT(weft_shortage_full(v.e)); // idle for a quarter or less
+  v.rests_us = 100 * EACH_US;      // for a long time
   for (int i = 0; i < 60; i++)
     learn_some(&v, 1, true);
   EXPECT(v.e->shortage.idle > ALL - 8 && v.e->shortage.idle <= ALL);
@@ -176,14 +176,14 @@ END_TEST
 
 // --- The own link
 
-// What comes of three neighbours in four, heard of lately, waits 30 ms, in four of eight segments'
-// times, the last one's counted.
+// A link is narrow if messages of three neighbours in four, heard recently, wait 30 ms, in four of
+// eight segments' times, including the last.
 START_TEST(a_link_that_queues_is_narrow) {
   static const struct {
     size_t queue;
     uint32_t waited_us;
-    int before;             // segments' times
-    size_t silent, unknown; // the last ones; the first ones
+    int before;             // in segments' times
+    size_t silent, unknown; // the last neighbours; the first ones
     bool narrow;
   } cases[] = {
       {4, QUEUE_US, 3, 0, 0, true},      {3, QUEUE_US, 3, 0, 0, true},
@@ -194,7 +194,7 @@ START_TEST(a_link_that_queues_is_narrow) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     viewer v;
     begin(&v, 4);
-    v.rests_us = EACH_US; // it is not for want of uplinks
+    v.rests_us = EACH_US; // lack of uplink is not the reason
     for (size_t n = 0; n < cases[i].unknown; n++)
       v.e->policy_view[n].known = false;
     for (int t = -8; t < cases[i].before; t++) {
@@ -229,7 +229,8 @@ static void begin_narrow(viewer *v, uint16_t received, uint64_t on_the_way) {
   }
 }
 
-// As many classes at once as the segment lacks, six at most; what is on its way says nothing then.
+// A narrow link forgoes as many classes at once as the segment lacks, six at most; packets in
+// flight do not count then.
 START_TEST(a_narrow_link_forgoes_what_a_segment_lacks) {
   static const struct {
     uint16_t received;
@@ -255,8 +256,8 @@ START_TEST(a_narrow_link_forgoes_what_a_segment_lacks) {
 }
 END_TEST
 
-// A round of segments, forgone or not, in time gives one class back, two rounds at first; nothing
-// is narrow any more with the last of them.
+// A round of segments in time, forgone or not, gives one class back, at first two rounds; with the
+// last class, the link is not narrow any more.
 START_TEST(a_link_is_tried_again) {
   viewer v;
   begin_narrow(&v, N - 4, 0);
@@ -277,12 +278,12 @@ START_TEST(a_link_is_tried_again) {
 }
 END_TEST
 
-// --- What is asked for
+// --- What is requested
 
 typedef struct mesh {
-  size_t queue, looks;       // neighbours whose words wait; segments' times
-  size_t full, lack, narrow; // the first ones, without a rest; the last, without the segment; who
-                             // are narrow, the first
+  size_t queue, looks;       // neighbours whose messages wait; segments' times
+  size_t full, lack, narrow; // the first ones, never idle; the last ones, without the segment;
+                             // the first ones, narrow
   bool asks;
 } mesh;
 
@@ -306,8 +307,8 @@ static void has_none(void *user, const void *segment, uint8_t *bits) {
   (void)user, (void)segment, (void)bits;
 }
 
-// Where what neighbours send queues, though eight times in a row some of their uplinks had a rest,
-// and three in four have what is due. A narrow one tells nothing of that.
+// A viewer turns to requesting where neighbours' data queues although some of their uplinks were
+// idle eight times in a row, and three in four have what is due. A narrow neighbour shows nothing.
 START_TEST(what_queues_is_asked_for) {
   static const mesh cases[] = {
       {4, 8, 0, 0, 0, true},  {3, 8, 0, 0, 0, true},  {2, 8, 0, 0, 0, false},
@@ -327,8 +328,8 @@ START_TEST(what_queues_is_asked_for) {
 }
 END_TEST
 
-// Not by a policy that asks anyhow, of blocks as they are, where nothing is ever asked for, or
-// where nobody but the source sends.
+// This does not happen with a policy that requests anyhow, with uncoded blocks, where nothing is
+// ever requested, or where only the source sends.
 START_TEST(some_cannot_ask) {
   for (int why = 0; why < 5; why++) {
     viewer v;
@@ -346,8 +347,8 @@ START_TEST(some_cannot_ask) {
 }
 END_TEST
 
-// What is forgone stays so. It ends where uplinks are what is short, six times of eight, or where
-// the source is all that there is.
+// What is forgone stays so. Requesting ends where uplinks are short six times of eight, or where
+// the source is the only neighbour.
 START_TEST(asking_ends) {
   static const mesh wide = {4, 8, 0, 0, 0, true};
   for (int how = 0; how < 2; how++) {
@@ -373,8 +374,8 @@ START_TEST(asking_ends) {
 }
 END_TEST
 
-// Whoever asks does so at once, not for what is urgent alone, and says that nothing is to be
-// pushed.
+// A viewer that requests does so at once, not only for urgent segments, and asks its neighbours not
+// to push.
 START_TEST(who_asks_is_not_pushed_to) {
   for (int asks_now = 0; asks_now < 2; asks_now++) {
     viewer v;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec that decodes many segments in one call: what it holds can be mixed at any rank, before,
-// while and after it is decoded; what is closed meanwhile does no harm; and every allocation may
-// fail.
+// The codec that decodes many segments in one call: its segments can be mixed at any rank, before,
+// while and after they are decoded; closing a segment meanwhile does no harm; and every allocation
+// may fail.
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void teardown(bench *b) {
   weft_ctx_free(b->ctx);
 }
 
-// One packet of one segment of a codec, given to a segment of another.
+// Passes one packet of a codec's segment to a segment of another codec.
 static weft_status pass_on(const weft_codec *from, void *giver, const weft_codec *to, void *taker) {
   uint8_t payload[K], vector[N], *row = payload;
   weft_packet packet;
@@ -104,7 +104,8 @@ static weft_status check(bench *b, size_t i) {
   return WEFT_OK;
 }
 
-// A plain receiver learns from the gathered segment all that it knows, and nothing else.
+// Expects that a plain receiver learns from the gathered segment all that it knows, and nothing
+// else.
 static void expect_mixes(bench *b, size_t i) {
   const weft_segment_id id = id_of(i);
   const size_t rank = b->codec.rank(b->gatherer, b->sink[i]);
@@ -134,14 +135,14 @@ static void together(size_t threads, bool coded) {
     EXPECT_OK(fill(&b, i, N));
   }
   EXPECT_OK(b.codec.decode(b.gatherer, b.sink, SEGMENTS));
-  expect_mixes(&b, 0); // while it is worked on, or not
+  expect_mixes(&b, 0); // while it is being decoded, or not
   for (size_t i = 0; i < SEGMENTS; i++) {
     EXPECT_OK(wait_for(&b, i));
     EXPECT_OK(check(&b, i));
     expect_mixes(&b, i);
     EXPECT_STATUS(pass_on(&b.plain, b.source[i], &b.codec, b.sink[i]), WEFT_DEPENDENT);
   }
-  EXPECT_OK(b.codec.decode(b.gatherer, b.sink, SEGMENTS)); // there is nothing left to do
+  EXPECT_OK(b.codec.decode(b.gatherer, b.sink, SEGMENTS)); // nothing is left to do
   EXPECT(!b.codec.decoding(b.gatherer, b.sink[0]));
   teardown(&b);
 }
@@ -161,7 +162,7 @@ START_TEST(closing_waits_for_the_run) {
       EXPECT_OK(fill(&b, i, N));
     EXPECT_OK(b.codec.decode(b.gatherer, b.sink, SEGMENTS - 1));
     const weft_status again = b.codec.decode(b.gatherer, &b.sink[SEGMENTS - 1], 1);
-    EXPECT(again == WEFT_PENDING || again == WEFT_OK); // it may be done already
+    EXPECT(again == WEFT_PENDING || again == WEFT_OK); // it may have finished
     b.codec.close(b.gatherer, b.sink[0]);
     b.sink[0] = NULL;
     EXPECT_OK(check(&b, 1));
@@ -183,7 +184,7 @@ static void watching_free(void *user, void *block) {
   free(block);
 }
 
-// The node's program waits for signals beside its loop.
+// The codec's thread takes no signals: the node's program waits for them besides its loop.
 START_TEST(the_thread_takes_no_signals) {
   test_signals watch;
   test_signals_init(&watch);
@@ -196,7 +197,7 @@ START_TEST(the_thread_takes_no_signals) {
   teardown(&b);
   EXPECT(atomic_load(&watch.looks) > 0);
   EXPECT(atomic_load(&watch.open) == 0);
-  EXPECT(test_signals_open()); // the caller's own mask is as it was
+  EXPECT(test_signals_open()); // the caller's own mask is unchanged
 }
 END_TEST
 
@@ -227,7 +228,7 @@ START_TEST(every_allocation_may_fail) {
       EXPECT_OK(status);
       break;
     }
-    EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM); // a run that failed is done again alone
+    EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM); // a failed run is repeated
   }
 }
 END_TEST

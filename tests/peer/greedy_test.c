@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swarms with neighbours who ask all for everything all the time, and say to lack it: what others
-// need comes first, and none gets more than the stream of anybody, losses counted.
+// Swarms with greedy neighbours, which always request everything from everyone and claim to lack
+// it: what others need comes first, and no greedy neighbour gets more than the stream once from
+// each, losses included.
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -14,14 +15,14 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-typedef struct outcome { // in streams of coded packets
+typedef struct outcome { // in multiples of the coded stream
   double source, source_greedy, peers_greedy;
-  double in_time; // of what the honest were to play
+  double in_time; // of what the honest peers were to play
   int64_t startup_us;
 } outcome;
 
-// The stream takes some 120 kbit/s, vectors counted: each
-// peer has it more than eight times.
+// The stream takes some 120 kbit/s with coefficients, so each peer's uplink carries it more than
+// eight times.
 static outcome with_greedy(uint64_t salt, const weft_policy *policy, weft_engine_mode mode,
                            size_t honest, uint64_t source_bits_per_s) {
   const bool live = mode == WEFT_MODE_LIVE;
@@ -61,9 +62,9 @@ static outcome with_greedy(uint64_t salt, const weft_policy *policy, weft_engine
   return o;
 }
 
-// Twice the stream of each, and twice what is still to be played when it comes: live, 30 segments
-// of 150, on demand two windows, 32. The source's live pushes are shared out among all, so less
-// there.
+// A greedy peer gets at most twice the stream, or twice what is still to be played when it comes:
+// 30 segments of 150 live, two windows (32 segments) on demand. A live source's pushes are shared
+// out among all, so it gives less.
 static void expect_little(const outcome *o, double source_most) {
   const double most = 2.0 * (1.0 + 34.0 / SEGMENTS);
   EXPECT(o->source_greedy < source_most && o->peers_greedy < HONEST * most);
@@ -92,12 +93,13 @@ END_TEST
 
 START_TEST(on_demand_pull_swarms_feed_the_greedy_no_more_than_the_stream) {
   const outcome o = with_greedy(4, &weft_policy_pull, WEFT_MODE_VOD, HONEST, 2400000);
-  EXPECT(o.in_time >= 0.85); // 0.99 without
+  EXPECT(o.in_time >= 0.85); // 0.99 without greedy peers
   expect_little(&o, 2.5);
 }
 END_TEST
 
-// With nobody else to ask, and little to give, who asks for everything waits for who is pushed to.
+// Where there are no other suppliers and little to give, requests for everything wait for pushes to
+// others.
 START_TEST(requests_for_everything_wait_for_pushes) {
   const outcome o = with_greedy(5, &weft_policy_push, WEFT_MODE_VOD, 1, 340000);
   EXPECT(o.in_time >= 0.9 && o.startup_us >= 0 && o.startup_us < 4 * SECOND);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One engine and a neighbour with a session that says what no honest one says: what it can cost.
+// One engine and a neighbour with a session that says what no honest one says: this bounds the
+// damage it can do.
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -33,7 +34,7 @@ static void scene_new(scene *s, bool source, size_t neighbours) {
   s->now_us = 5 * SECOND;
   s->rlnc = (weft_codec_rlnc){.ctx = s->ctx};
   s->codec = weft_codec_rlnc_table(&s->rlnc);
-  s->trust = weft_trust_ed25519_table(&s->keys); // of nobody: every signature is bad
+  s->trust = weft_trust_ed25519_table(&s->keys); // no such source: every signature is bad
   weft_rng_chacha_seed(&s->chacha, fixture_seed(), 1);
   s->options = (weft_engine_options){.stream = 5,
                                      .blocks = N,
@@ -63,7 +64,7 @@ static void scene_free(scene *s) {
   weft_ctx_free(s->ctx);
 }
 
-// Lets time pass; what the engine says goes nowhere.
+// Lets time pass; what the engine sends is dropped.
 static void run(scene *s, int64_t for_us) {
   for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += 10000) {
     weft_event event;
@@ -80,7 +81,8 @@ static void run(scene *s, int64_t for_us) {
   }
 }
 
-// Each bad signature costs as much as thousands of noise datagrams.
+// A neighbour that forges signatures is banned: checking each costs as much as thousands of noise
+// datagrams.
 START_TEST(who_forges_signatures_is_banned) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -111,18 +113,18 @@ static weft_status refer(scene *s, size_t neighbour, uint8_t flags, uint32_t num
                            s->now_us);
 }
 
-// Addresses that nobody asked for push out none that is known, and have nobody dialled.
+// Unrequested addresses replace no known ones, and are not dialled.
 START_TEST(addresses_are_taken_when_asked_for) {
   scene s;
   scene_new(&s, false, 1);
-  s.options.timers.exchange_us = 1000 * SECOND; // it asks for none
+  s.options.timers.exchange_us = 1000 * SECOND; // it requests none
   for (uint32_t i = 0; i < 200; i++) {
     EXPECT_OK(refer(&s, 0, 0, 100 * i));
-    if (i % 3 == 0) // all within the second that was set when the neighbour came
+    if (i % 3 == 0) // all within the second that began when the neighbour came
       run(&s, 10000);
   }
   EXPECT(s.dials == 0);
-  s.options.timers.exchange_us = SECOND; // now and then it asks
+  s.options.timers.exchange_us = SECOND; // it requests some now and then
   for (uint32_t i = 0; i < 200; i++) {
     (void)refer(&s, 0, 0, 100000 + 100 * i);
     run(&s, 10000);
@@ -132,8 +134,8 @@ START_TEST(addresses_are_taken_when_asked_for) {
 }
 END_TEST
 
-// Who was dialled and has no room tells whom to dial instead. Who came of himself and says so could
-// come again and again, and have anybody dialled.
+// A node that was dialled and has no room names others to dial instead. One that came of itself and
+// says so is not believed: it could come again and again, and have anyone dialled.
 START_TEST(who_comes_refers_nobody) {
   for (int dialled = 0; dialled < 2; dialled++) {
     scene s;
@@ -152,8 +154,8 @@ START_TEST(who_comes_refers_nobody) {
 }
 END_TEST
 
-// Who fetches and is told by all neighbours that he looks for that they have finished, lacks what
-// they kept to themselves: he looks for others.
+// If all the neighbours that a fetching node looks for say that they have finished, without giving
+// what it lacks, it looks for others.
 START_TEST(nobody_finishes_before_who_fetches) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -182,7 +184,7 @@ START_TEST(nobody_finishes_before_who_fetches) {
 }
 END_TEST
 
-// Where nothing is signed a receiver believes what maps say of the end; a source must not.
+// Without signatures a receiver believes maps about the stream's end, but a source must not.
 START_TEST(nobody_ends_a_sources_stream) {
   static const uint8_t data[N * K];
   scene s;
@@ -200,7 +202,7 @@ START_TEST(nobody_ends_a_sources_stream) {
 }
 END_TEST
 
-// An address that is longer than it can be would tell others what lies behind it.
+// Addresses of impossible length are refused: they would disclose the memory behind them.
 START_TEST(addresses_out_of_range_are_refused) {
   scene s;
   weft_engine *e;
@@ -218,8 +220,8 @@ START_TEST(addresses_out_of_range_are_refused) {
 }
 END_TEST
 
-// Manifests are sent past the pace of the uplink: one neighbour that asks for them all the time
-// must not keep everybody else waiting.
+// Manifests are not paced by the uplink, so a neighbour that requests them all the time must not
+// keep others waiting.
 START_TEST(nobody_has_the_uplink_for_manifests) {
   static const uint8_t data[N * K];
   scene s;
@@ -254,7 +256,7 @@ START_TEST(nobody_has_the_uplink_for_manifests) {
 }
 END_TEST
 
-// An input that ends at once: whoever waits for the stream to begin is told that it is over.
+// If the input ends at once, nodes that wait for the stream to begin are told that it is over.
 START_TEST(a_live_stream_of_nothing_is_over) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -275,7 +277,7 @@ START_TEST(a_live_stream_of_nothing_is_over) {
 }
 END_TEST
 
-// A file's source, which has what its neighbours' windows reach loaded.
+// Makes the source of a file, which has loaded what its neighbours' windows reach.
 static void scene_file(scene *s, size_t segments, size_t neighbours) {
   scene_new(s, true, 0);
   weft_engine_free(s->engine);
@@ -290,7 +292,7 @@ static void scene_file(scene *s, size_t segments, size_t neighbours) {
   }
 }
 
-// Says to lack everything from a segment on.
+// Claims to lack everything from a segment on.
 static void lack(scene *s, size_t neighbour, uint64_t first, uint16_t epoch) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_map map = {
@@ -300,7 +302,7 @@ static void lack(scene *s, size_t neighbour, uint64_t first, uint16_t epoch) {
   EXPECT_OK(weft_engine_input(s->engine, neighbour, out, bytes, s->now_us));
 }
 
-// One that lacks a place's segment for ever must not keep everybody else's from it.
+// A neighbour that lacks a segment for ever must not keep its place in the window from all others.
 START_TEST(nobody_keeps_the_places_of_a_source) {
   static const uint8_t data[N * K];
   scene s;
@@ -324,7 +326,7 @@ static weft_status no_memory(void *user, const weft_segment_id *id, const uint8_
   return WEFT_E_NOMEM;
 }
 
-// Loads whatever is asked for, a thousand segments at most. Returns how many that were.
+// Loads whatever is requested, a thousand segments at most. Returns how many were loaded.
 static size_t load_all(scene *s, weft_status wanted) {
   static const uint8_t data[N * K];
   weft_event event;
@@ -339,7 +341,8 @@ static size_t load_all(scene *s, weft_status wanted) {
   return loads;
 }
 
-// What fails is asked for again, in a while: asked for at once it would keep its program in a loop.
+// A failed load is requested again only after a while: at once, it would keep the program in a
+// loop.
 START_TEST(a_load_that_fails_is_asked_for_later) {
   scene s;
   scene_file(&s, 100, 1);
@@ -348,7 +351,7 @@ START_TEST(a_load_that_fails_is_asked_for_later) {
   const size_t loads = load_all(&s, WEFT_E_NOMEM);
   EXPECT(loads > 0 && loads <= 16);
   EXPECT(load_all(&s, WEFT_E_NOMEM) == 0);
-  run(&s, 10000); // what it has to say meanwhile
+  run(&s, 10000); // what it sends meanwhile
   EXPECT(weft_engine_deadline(s.engine) > s.now_us - 10000);
   s.now_us += SECOND / 10;
   EXPECT(load_all(&s, WEFT_E_NOMEM) == loads);
@@ -361,10 +364,11 @@ START_TEST(a_load_that_fails_is_asked_for_later) {
 }
 END_TEST
 
-// A load costs a read, a hash and a signature, and asking for sixteen of them a datagram.
+// A neighbour cannot keep a source loading: a load costs a read, a hash and a signature, requesting
+// sixteen of them only a datagram.
 START_TEST(nobody_keeps_a_source_loading) {
   static const uint8_t data[N * K];
-  for (int anew = 0; anew < 2; anew++) { // it stays; it comes anew all the time
+  for (int anew = 0; anew < 2; anew++) { // it stays; it keeps returning with a new session
     scene s;
     size_t neighbour;
     scene_file(&s, 100, 1);
@@ -389,7 +393,7 @@ START_TEST(nobody_keeps_a_source_loading) {
 }
 END_TEST
 
-// A session costs little: one that comes anew all the time gets no more than one that stays.
+// Sessions cost little, so a neighbour that keeps returning gets no more than one that stays.
 START_TEST(who_comes_again_gets_no_more) {
   static const uint8_t data[N * K];
   scene s;
@@ -409,7 +413,7 @@ START_TEST(who_comes_again_gets_no_more) {
   }
   weft_engine_statistics x;
   weft_engine_get_statistics(s.engine, &x);
-  EXPECT(x.sent_packets >= 10 * N && x.sent_packets <= 2 * 15 * N); // and 4 s that are to be played
+  EXPECT(x.sent_packets >= 10 * N && x.sent_packets <= 2 * 15 * N); // and 4 s still to be played
   for (int i = 0; i < 100; i++) { // then there is nothing to do but keep-alives
     lack(&s, 0, 0, 0);
     run(&s, 10000);
@@ -419,8 +423,8 @@ START_TEST(who_comes_again_gets_no_more) {
 }
 END_TEST
 
-// One that said to be far ahead, and went back, lacks what it lacks: it keeps no place from others
-// on demand, nor a fetch from going on.
+// A neighbour that claimed to be far ahead and went back is not waited for: it keeps no place from
+// others on demand, nor does it hold up a fetch.
 START_TEST(who_went_back_is_waited_for_no_longer) {
   static const uint8_t data[N * K];
   scene s;
@@ -458,7 +462,7 @@ START_TEST(who_went_back_is_waited_for_no_longer) {
 }
 END_TEST
 
-// Times are bounded, so that sums of them are.
+// Times out of bounds are refused, so that sums of times cannot overflow.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
   weft_engine *e;
@@ -481,7 +485,7 @@ START_TEST(times_out_of_range_are_refused) {
 }
 END_TEST
 
-// A stamp of 0 is none: an acknowledgement would stay due that can never be said.
+// A pace with stamp 0 (none) makes no acknowledgement due, as that could never be sent.
 START_TEST(a_pace_without_a_stamp_does_not_spin) {
   for (uint32_t stamp = 0; stamp < 2; stamp++) {
     scene s;
@@ -491,7 +495,7 @@ START_TEST(a_pace_without_a_stamp_does_not_spin) {
     EXPECT_STATUS(weft_engine_input(s.engine, 0, out, weft_pace_write(&pace, out), s.now_us),
                   stamp ? WEFT_OK : WEFT_E_MALFORMED);
     run(&s, SECOND);
-    EXPECT(weft_engine_deadline(s.engine) > s.now_us - 10000); // when it was called last
+    EXPECT(weft_engine_deadline(s.engine) > s.now_us - 10000); // when it was last called
     scene_free(&s);
   }
 }

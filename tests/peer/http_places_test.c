@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients of the HTTP output who hold what they can get: places, and time.
+// Clients of the HTTP output that hold on to everything they can get, places and time, do not keep
+// out others.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 
 // --- Places
 
-// Whoever only connects holds nothing that another needs, be they of one address or of many.
+// Connections that ask for nothing hold nothing that another client needs, whether from one address
+// or from many.
 START_TEST(silent_connections_give_way) {
   http_scene s;
   int fd[4 * ANSWERS];
@@ -26,7 +28,8 @@ START_TEST(silent_connections_give_way) {
 }
 END_TEST
 
-// Of one address none takes all: another gets a place, and one more of that address does not.
+// One address cannot take all places: another address gets one, one more client of that address
+// does not.
 static void share(bool begun) {
   http_scene s;
   int fd[ANSWERS + 1];
@@ -57,7 +60,8 @@ END_TEST
 START_TEST(who_came_before_the_stream_makes_room) { share(false); }
 END_TEST
 
-// Nothing is sent to them before the stream begins, or goes on: that they went must be looked for.
+// Clients that wait for the stream to begin or to go on are sent nothing, so those that go must be
+// noticed otherwise, and are forgotten.
 START_TEST(who_waits_and_goes_is_forgotten) {
   for (int begun = 0; begun < 2; begun++) {
     http_scene s;
@@ -74,7 +78,7 @@ START_TEST(who_waits_and_goes_is_forgotten) {
 }
 END_TEST
 
-// Who says that it will ask for nothing more reads on all the same.
+// A client that has closed its sending side still gets the answer.
 START_TEST(who_asks_for_no_more_gets_the_answer) {
   for (int begun = 0; begun < 2; begun++) {
     http_scene s;
@@ -106,8 +110,8 @@ START_TEST(who_asks_for_no_more_gets_the_answer) {
 }
 END_TEST
 
-// But where nothing can be sent that would tell, for no longer than others may be silent, and while
-// nobody else wants the place.
+// But while nothing is sent that would show whether it is still there, it keeps its place only for
+// the time limit of silence, and only while no other client needs the place.
 START_TEST(who_may_have_gone_makes_room) {
   http_scene s;
   int fd[ANSWERS];
@@ -137,8 +141,8 @@ static size_t count_over(const int *fd, size_t count) {
   return ended;
 }
 
-// Not the place of one who has hardly more than who comes, and else that of the newest answer of
-// the address that has most.
+// A newcomer gets the place of the newest answer of the address with most, but not if that has
+// hardly more than the newcomer's.
 START_TEST(the_newest_answer_of_who_has_most_gives_way) {
   enum { SOME = ANSWERS / 3, MORE = ANSWERS - 2 * SOME };
   http_scene s;
@@ -159,7 +163,8 @@ START_TEST(the_newest_answer_of_who_has_most_gives_way) {
 }
 END_TEST
 
-// Of those who ask for nothing, one after the other as others come, however many at once.
+// Of the connections that ask for nothing, the oldest give way one after another as others come,
+// however many at once.
 START_TEST(who_has_waited_longest_gives_way) {
   enum { WAITING = 64, FEW = 20, MANY = WAITING - FEW, BURST = 100 };
   http_scene s;
@@ -175,7 +180,7 @@ START_TEST(who_has_waited_longest_gives_way) {
     EXPECT(http_over(fd[FEW + come - 1]) && count_over(fd, WAITING) == come);
     close(burst[come]);
     http_run(50);
-    burst[come] = http_client(&s, 1, NULL); // or there would be room
+    burst[come] = http_client(&s, 1, NULL); // else there would be room
     http_run(50);
     EXPECT(count_over(fd, WAITING) == come);
   }
@@ -192,7 +197,8 @@ START_TEST(who_has_waited_longest_gives_way) {
 }
 END_TEST
 
-// Who keeps a connection is no answer any more once it has one, nor is what it got a stream.
+// A connection that is kept open after its answer holds no answer's place, nor does the end of a
+// stream.
 START_TEST(answers_that_ended_hold_no_place) {
   http_scene s;
   int fd[ANSWERS];
@@ -221,7 +227,7 @@ END_TEST
 
 // --- Time
 
-// Reads until nothing comes for 200 ms. The bytes.
+// Reads until nothing comes for 200 ms. Returns the bytes.
 static size_t read_all(int fd) {
   static char got[1 << 16];
   size_t bytes = 0;
@@ -231,8 +237,8 @@ static size_t read_all(int fd) {
   return bytes;
 }
 
-// For the first request little; for the next, and to take an answer, more, each from its own
-// beginning.
+// Each wait has its own time limit, from its own beginning: little for the first request, more for
+// the next one and for reading an answer.
 START_TEST(each_wait_has_its_time) {
   enum { FIRST_MS = 300, NEXT_MS = 4000, PART_MS = 2400, PAGE = 16 << 20 };
   static const char long_page[] = "GET /long HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -247,7 +253,7 @@ START_TEST(each_wait_has_its_time) {
   http_run(3 * FIRST_MS);
   EXPECT(http_over(silent));
   http_run(PART_MS - 3 * FIRST_MS);
-  EXPECT(read_all(slow) > PAGE); // it was longer about it than a first request may be
+  EXPECT(read_all(slow) > PAGE); // it took longer than a first request may
   EXPECT(send(patient, long_page, strlen(long_page), MSG_NOSIGNAL) > 0);
   http_run(PART_MS);
   EXPECT(send(slow, http_ask_page, strlen(http_ask_page), MSG_NOSIGNAL) > 0);
@@ -259,7 +265,8 @@ START_TEST(each_wait_has_its_time) {
 }
 END_TEST
 
-// Who has said that he asks for no more is there as long as something comes for him now and then.
+// A client that has closed its sending side counts as present as long as it is sent something now
+// and then.
 START_TEST(who_asks_for_no_more_and_reads_is_there) {
   http_scene s;
   static char got[PIECE];
@@ -288,7 +295,7 @@ START_TEST(a_request_is_made_in_time) {
   const int again = http_client(&s, 1, http_ask), long_page = http_client(&s, 1,
                                                                           "GET /long HTTP/1.1\r\n"
                                                                           "Host: x\r\n\r\n");
-  for (int i = 0; i < 4 * SILENCE_MS / 20; i++) { // all but the first say something all the time
+  for (int i = 0; i < 4 * SILENCE_MS / 20; i++) { // all but the first send something all the time
     (void)send(dribbles, "x", 1, MSG_NOSIGNAL);
     (void)send(body, "x", 1, MSG_NOSIGNAL);
     if (i > 10)
@@ -309,8 +316,8 @@ START_TEST(a_request_is_made_in_time) {
 }
 END_TEST
 
-// A reader who keeps up on the whole gets everything; one who is owed more than is kept, or takes
-// nothing for long, is cut off, though he reads a byte now and then.
+// A reader that keeps up on the whole gets everything; one that is owed more than is kept, or takes
+// nothing for long, is cut off, even if it reads a byte now and then.
 START_TEST(readers_of_next_to_nothing_are_cut_off) {
   enum { STEPS = 400 };
   http_scene s;
@@ -319,7 +326,7 @@ START_TEST(readers_of_next_to_nothing_are_cut_off) {
   const int behind = http_client(&s, 1, http_ask), honest = http_client(&s, 1, http_ask);
   static char got[1 << 20];
   uint64_t honest_bytes = 0;
-  for (int i = 0; i < STEPS; i++) { // twice what is kept, and more
+  for (int i = 0; i < STEPS; i++) { // more than twice what is kept
     http_feed(&s, PIECE);
     http_run(5);
     (void)recv(behind, got, 1, MSG_DONTWAIT);
@@ -348,8 +355,8 @@ START_TEST(readers_of_next_to_nothing_are_cut_off) {
 }
 END_TEST
 
-// What the library has given to the kernel is still to be read; who does so gets all of it, however
-// long that takes.
+// A client that reads slowly what the library has given to the kernel gets all of it, however long
+// that takes.
 START_TEST(what_the_kernel_holds_is_read_at_leisure) {
   enum { PIECES = 16, SHARE = 8 << 10, STEP_MS = 40 };
   http_scene s;

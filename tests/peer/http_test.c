@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP output on the loopback: what clients may say, and what is left when they go, when the
-// stream ends, or without descriptors. Who may hold what, and for how long: http_places_test.c.
+// The HTTP output on the loopback: what clients may request, and that nothing is left over when
+// they go, when the stream ends, or without descriptors. (Who may hold places, and for how long:
+// http_places_test.c.)
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,9 +21,9 @@ enum { SECOND = 1000000 };
 
 static const char ask_head[] = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-// --- What a client can say
+// --- What a client can send
 
-// Of 100 bytes.
+// The header Range on a stream of 100 bytes, in all its forms.
 START_TEST(ranges_of_all_kinds) {
   static const struct {
     const char *says;
@@ -41,7 +42,7 @@ START_TEST(ranges_of_all_kinds) {
       {"bytes=5-99999999999999999999", true, true, 5, 100},
       {"bytes=99999999999999999999-", false, true, 0, 0},
       {"bytes=-0", false, true, 100, 100},
-      // None that is understood.
+      // Forms that are not understood.
       {"bytes=5-3", true, false, 0, 100},
       {"bytes=200-3", true, false, 0, 100},
       {"bytes=1-2,4-5", true, false, 0, 100},
@@ -81,7 +82,7 @@ START_TEST(requests_of_all_kinds) {
       {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413},
       {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 413},
       {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 200},
-      {"GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=5-1\r\n\r\n", 200}, // pages have none
+      {"GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=5-1\r\n\r\n", 200}, // pages have no ranges
   };
   http_scene s;
   http_scene_new(&s, false, 0, 0);
@@ -92,7 +93,8 @@ START_TEST(requests_of_all_kinds) {
   g_autofree char *path = g_strdup_printf("GET /%s HTTP/1.1\r\n\r\n", filler);
   EXPECT(http_status_of(&s, 1, header) >= 400);
   EXPECT(http_status_of(&s, 1, path) >= 400);
-  // Many at once on one connection: all are answered, in order, and another is not kept waiting.
+  // Many requests at once on one connection: all are answered, in order, and another connection
+  // does not wait.
   GString *many = g_string_new(NULL);
   for (int i = 0; i < 300; i++)
     g_string_append(many, http_ask);
@@ -118,7 +120,7 @@ static size_t open_files(void) {
   return count;
 }
 
-// Who comes and goes, mid-answer or before it, leaves nothing behind.
+// Clients that come and go, before or during their answer, leave nothing behind.
 START_TEST(opens_and_closes_leave_nothing) {
   http_scene s;
   const struct linger reset = {.l_onoff = 1};
@@ -165,7 +167,7 @@ START_TEST(a_type_is_told_by_the_first_bytes) {
 }
 END_TEST
 
-// Bytes of a stream of packets, from `at` of it on.
+// Feeds bytes of a stream of packets, from its byte `at` on.
 static void feed_packets(http_scene *s, uint64_t at, size_t bytes) {
   g_autofree uint8_t *piece = g_malloc(bytes);
   for (size_t i = 0; i < bytes; i++)
@@ -185,8 +187,8 @@ static void expect_packets(const http_scene *s) {
   close(fd);
 }
 
-// Who comes late to a live stream begins within a packet, and after a gap goes on within one: who
-// asks for it begins with a whole one all the same.
+// The bytes of a late viewer begin within an MPEG-TS packet, and continue within one after a gap;
+// clients still begin with a whole packet.
 START_TEST(answers_begin_with_a_packet) {
   enum { PIECES = 160, GAP = 1000 };
   http_scene s;
@@ -195,7 +197,7 @@ START_TEST(answers_begin_with_a_packet) {
   for (size_t i = 0; i < PIECES; i++) { // more than is kept
     if (i % 20 == 5)
       at += GAP;
-    const size_t bytes = i % 20 == 5 ? 300 : PIECE; // behind it first too few to tell by
+    const size_t bytes = i % 20 == 5 ? 300 : PIECE; // at first, too few bytes behind it
     feed_packets(&s, at, bytes);
     at += bytes;
     if (i % 20 == 0 || i % 20 == 5 || i % 20 == 6)
@@ -205,11 +207,11 @@ START_TEST(answers_begin_with_a_packet) {
 }
 END_TEST
 
-// --- A stream that is paced by who reads it
+// --- A stream paced by its readers
 
 static void count_room(void *user) { (*(int *)user)++; }
 
-// What a client is owed at most, its kernel's share included.
+// Writes while there is room, which is what a client is owed at most, including the kernel's share.
 static size_t feed_while_room(http_scene *s) {
   size_t pieces = 0;
   for (; weft_http_has_room(s->http) && pieces < 400; pieces++)
@@ -228,8 +230,8 @@ static uint64_t read_from(int fd, uint64_t most) {
   return bytes;
 }
 
-// It has no room before somebody asks, nor beyond what its quickest reader is owed; and all of it
-// when they have been gone for a while.
+// A paced stream has no room before a client asks, nor beyond what its fastest reader is owed; once
+// all readers have been gone for a while, it has room for everything.
 START_TEST(a_paced_stream_waits_for_its_readers) {
   enum { OWED = 4 << 20 };
   int told = 0;
@@ -241,7 +243,7 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
   EXPECT(!weft_http_has_room(s.http));
   const int page = http_client(&s, 1, ask_head);
   EXPECT(http_status_within(page, 2000) == 200);
-  EXPECT(!weft_http_has_room(s.http) && told == 0); // who asks for the head reads nothing
+  EXPECT(!weft_http_has_room(s.http) && told == 0); // a HEAD request reads nothing
   const int quick = http_client(&s, 1, http_ask), slow = http_client(&s, 2, http_ask),
             room = 1 << 20;
   (void)setsockopt(quick, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -250,25 +252,25 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
   size_t pieces = feed_while_room(&s);
   EXPECT(pieces >= OWED / PIECE && pieces < 400);
   told = 0;
-  EXPECT(read_from(quick, OWED) >= OWED); // from its beginning, headers and all
+  EXPECT(read_from(quick, OWED) >= OWED); // from its beginning, headers included
   EXPECT(told > 0);
-  pieces = feed_while_room(&s); // the slow one holds nobody up
+  pieces = feed_while_room(&s); // the slow one holds nothing up
   EXPECT(pieces > 0 && pieces < 400);
   EXPECT(!weft_http_has_room(s.http));
   const int fd[] = {page, quick, slow};
   http_let_go(fd, 3);
   http_run(SILENCE_MS / 4);
-  EXPECT(!weft_http_has_room(s.http)); // he may come back
+  EXPECT(!weft_http_has_room(s.http)); // the client may come back
   http_run(2 * SILENCE_MS);
-  EXPECT(feed_while_room(&s) == 400);             // nobody is there to wait for
-  EXPECT(http_status_of(&s, 1, http_ask) == 410); // nor for who comes for what is left
+  EXPECT(feed_while_room(&s) == 400);             // there is no client to wait for
+  EXPECT(http_status_of(&s, 1, http_ask) == 410); // nor one that comes for the rest
   EXPECT(weft_http_has_room(s.http));
   weft_http_free(s.http);
 }
 END_TEST
 
-// The head before anybody has asked for the rest, which would wait for ever, and as soon as it is
-// known that it has to wait.
+// HEAD of a paced stream is answered before any client has requested the stream, when waiting would
+// be for ever, and as soon as the stream is known to be paced.
 START_TEST(the_head_of_a_paced_stream_is_not_waited_for) {
   http_scene s;
   char got[1024] = "";
@@ -293,7 +295,8 @@ START_TEST(the_head_of_a_paced_stream_is_not_waited_for) {
 }
 END_TEST
 
-// Who comes while all of it is kept gets it from its beginning; nobody after that gets its end.
+// A client that comes while all of a paced stream is kept gets it from its beginning; later ones do
+// not get its end.
 START_TEST(no_part_of_a_paced_stream_is_taken_for_it) {
   enum { KEPT = 8 << 20 };
   http_scene s;
@@ -309,7 +312,7 @@ START_TEST(no_part_of_a_paced_stream_is_taken_for_it) {
   EXPECT(http_status_of(&s, 1, http_ask) == 410);
   EXPECT(http_status_of(&s, 1, ask_head) == 410);
   weft_http_end(s.http);
-  EXPECT(weft_http_has_room(s.http)); // the output waits for nobody after the end
+  EXPECT(weft_http_has_room(s.http)); // the output waits for no client after the end
   EXPECT(http_status_of(&s, 1, http_ask) == 410);
   const int fd[] = {first, in_time};
   http_let_go(fd, 2);
@@ -317,7 +320,7 @@ START_TEST(no_part_of_a_paced_stream_is_taken_for_it) {
 }
 END_TEST
 
-// --- A stream that goes on where somebody wants it
+// --- A stream that moves where a client wants it
 
 static bool go_on_at(void *user, uint64_t position) {
   http_scene *s = user;
@@ -338,8 +341,8 @@ static bool over_within(int fd, int for_ms) {
   return http_over(fd);
 }
 
-// Whoever watches elsewhere is told soon that it went, forwards or back, so that he can ask again:
-// what would have come to him later counts for nothing.
+// Clients at another position are soon told that the stream has moved, forwards or back, so that
+// they can ask again, even if it would have reached them later.
 START_TEST(who_is_left_behind_is_told) {
   enum { SOME = 1000, LENGTH = 1000 * PIECE };
   static const uint64_t places[] = {LENGTH / 2, LENGTH / 2 - PIECE, 3, LENGTH - SOME};
@@ -365,8 +368,8 @@ END_TEST
 
 // --- The end
 
-// One who reads next to nothing keeps a peer that has finished for so long and no longer, nor do
-// those who come after that, one after the other; who reads gets all.
+// A client that reads next to nothing keeps a finished peer running for the time limit only, as do
+// others that come after that one after another; a client that reads gets everything.
 START_TEST(readers_have_some_time_after_the_end) {
   enum { END_MS = 1500 };
   http_scene s;
@@ -405,8 +408,8 @@ END_TEST
 
 // --- Descriptors
 
-// Without one for a first connection nothing can be done about it, and little is; who waits is
-// served once there is one.
+// Without a descriptor for a first connection, the server does next to nothing; the waiting client
+// is served once there is one.
 START_TEST(no_descriptor_left_is_waited_for) {
   http_scene s;
   struct rlimit before;

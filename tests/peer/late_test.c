@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who comes to a fetch when others have begun: what nobody needs any more stays while there is
-// room.
+// Nodes that join a fetch when others have begun: what no current node needs any more is kept for
+// them while there is room.
 #include "tests/peer/scene.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
@@ -14,13 +14,13 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-// Of `bytes`; the source is node 0, and sends a segment in 40 ms.
+// Makes a fetch of `bytes`; the source is node 0, and sends a segment in 40 ms.
 static swarm *fetch(size_t bytes, size_t window, uint64_t salt) {
   swarm *s = swarm_new(input, bytes, salt);
   s->options.mode = WEFT_MODE_BULK;
   s->options.window = window;
   swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 300000});
-  s->options.window = WINDOW; // of the viewers, which are still to come
+  s->options.window = WINDOW; // for the viewers, which are still to come
   return s;
 }
 
@@ -35,7 +35,8 @@ static bool has_all(const swarm *s, size_t node, size_t segments) {
   return s->node[node].read == segments && !s->node[node].wrong;
 }
 
-// The last segment is full, or short, or two are more than the viewers' window holds.
+// What fits into the windows is available to later nodes, whether the last segment is full, or
+// short, or the stream is two segments longer than the viewers' window.
 START_TEST(what_fits_is_had_by_who_comes_later) {
   static const size_t bytes[] = {FIT * SEGMENT, FIT * SEGMENT - 300, (FIT + 2) * SEGMENT};
   const size_t all = (bytes[_i] + SEGMENT - 1) / SEGMENT;
@@ -52,8 +53,8 @@ START_TEST(what_fits_is_had_by_who_comes_later) {
 }
 END_TEST
 
-// From those who fetched it, too: a viewer that has nothing more to get has room for all of it,
-// whether it takes as much at once or less.
+// Nodes that have fetched it keep it, too: a viewer with nothing more to get has room for all of
+// it, whether it reads as much at once or less.
 START_TEST(a_viewer_keeps_it_as_well) {
   swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 7);
   s->options.ahead = (size_t)_i;
@@ -89,7 +90,8 @@ START_TEST(what_is_taken_at_once_is_what_maps_say) {
 }
 END_TEST
 
-// Of one that has all before `first`, and `rank` of the last segment, which is 3 blocks.
+// Sends the map of a node that has everything before `first`, and `rank` packets of the last
+// segment, which is 3 blocks.
 static void say_map(scene *s, bool end_known, uint64_t first, uint16_t rank) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_map m = {.end_known = end_known,
@@ -113,9 +115,9 @@ static bool had_all_of_it(const scene *s) {
   return x.had_all;
 }
 
-// Before it knows the end it takes the last segment for a whole one, of which three packets are not
-// all: they may be anybody's junk. Who is waited for no more has all of it: both sides may have
-// said their last word.
+// Before a node knows the end, it takes the last segment for a full one, so three packets, which
+// may be junk, are not all of it. A node that is no longer waited for has all of it: both sides may
+// have said their last word.
 START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
   for (int knows = 0; knows < 2; knows++) {
     static const uint8_t data[N * K];
@@ -135,9 +137,10 @@ START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
 }
 END_TEST
 
-// All who were there have it, and have said so; whoever is still there serves him.
+// A node that comes after all others have finished and said so is served by any that is still
+// there.
 START_TEST(who_comes_at_the_end_has_it_as_well) {
-  for (size_t from = 0; from < 2; from++) { // of the source, of the first
+  for (size_t from = 0; from < 2; from++) { // from the source, from the first
     swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 23);
     const size_t early = add(s, 0, 0);
     swarm_run(s, 20 * (int64_t)SECOND);
@@ -151,8 +154,8 @@ START_TEST(who_comes_at_the_end_has_it_as_well) {
 }
 END_TEST
 
-// Where nobody has the beginning any more he gets what is held of his window, and lacks the rest
-// for ever: nobody waits for that.
+// A node that comes when no other has the beginning gets what is held of its window, and lacks the
+// rest for ever; no node waits for that.
 START_TEST(who_comes_too_late_holds_nobody_up) {
   size_t lacking = 0;
   for (uint64_t read = 1; read < LONG; read += 3) {
@@ -171,12 +174,13 @@ START_TEST(who_comes_too_late_holds_nobody_up) {
 }
 END_TEST
 
-// Nothing makes room for what nobody is there to take: who comes next has all that was held.
+// A node that has lost all neighbours drops nothing to make room, so the next one to come gets all
+// that was held.
 START_TEST(who_has_lost_all_others_drops_nothing) {
   swarm *s = fetch(sizeof input, WINDOW, 11);
   const size_t early = add(s, 0, 0);
   swarm_run_until_read(s, early, 4);
-  const size_t most = s->fed + WINDOW / 2 * SEGMENT; // its last maps are on their way
+  const size_t most = s->fed + WINDOW / 2 * SEGMENT; // its last maps are under way
   swarm_kill(s, early, true);
   swarm_run(s, s->now_us + SECOND);
   const size_t fed = s->fed;
@@ -190,8 +194,8 @@ START_TEST(who_has_lost_all_others_drops_nothing) {
 }
 END_TEST
 
-// Of a stream that is longer a source holds the last segments of those that it made, and no more
-// are made than those who are there have room for.
+// Of a longer stream, a source holds the last segments that it made, and makes no more than the
+// present nodes have room for.
 START_TEST(a_longer_stream_goes_on) {
   swarm *s = fetch(sizeof input, WINDOW, 13);
   const size_t early = add(s, 0, 0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine does with numbers at their limits, with questions without end, and when the
-// machine fails it.
+// What an engine does with numbers at their limits, with endless requests, and when the machine
+// fails it.
 #include <limits.h>
 #include <string.h>
 
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
-// Messages have no higher numbers: everybody would refuse what such an engine says.
+// Segment numbers that do not fit into a message are refused: all nodes would refuse the messages.
 START_TEST(segments_that_no_message_can_name_are_refused) {
   const uint64_t most = UINT64_C(1) << 48;
   const struct {
@@ -17,7 +17,7 @@ START_TEST(segments_that_no_message_can_name_are_refused) {
                {{.start = most + 1}, WEFT_E_ARGUMENT},
                {{.start = WEFT_START_OLDEST - 1}, WEFT_E_ARGUMENT},
                {{.start = WEFT_START_OLDEST}, WEFT_OK},
-               {{.source = true, .start = most + 1}, WEFT_OK}, // which is of receivers
+               {{.source = true, .start = most + 1}, WEFT_OK}, // that option is for receivers
                {{.source = true, .stream_bytes = most * N * K - 1}, WEFT_OK},
                {{.source = true, .stream_bytes = UINT64_MAX}, WEFT_E_ARGUMENT}};
   scene s;
@@ -44,7 +44,7 @@ static bool watch(void *user, const weft_policy_view *view, const weft_rng *rng,
   return false;
 }
 
-// Many bursts of many packets may be on their way; what a policy sees of them must not begin anew.
+// With very many packets in flight, the count that a policy sees is capped and does not wrap.
 START_TEST(more_packets_in_flight_than_are_counted_are_many) {
   static const uint8_t data[N * K];
   const weft_policy watching = {.name = "watching", .pick = watch};
@@ -72,7 +72,8 @@ START_TEST(more_packets_in_flight_than_are_counted_are_many) {
 }
 END_TEST
 
-// Greetings and addresses, too, are sent past the pace of the uplink.
+// Counts the answers to a repeated request; greetings and addresses, too, are not paced by the
+// uplink.
 static size_t answers(weft_message_kind kind, const uint8_t *question, size_t bytes) {
   enum { QUESTIONS = 10000, APART_US = 1000 }; // for ten seconds
   size_t count = 0;
@@ -93,7 +94,8 @@ static size_t answers(weft_message_kind kind, const uint8_t *question, size_t by
   return count;
 }
 
-// As many as an honest one may want, 12 in a tenth of a second.
+// A neighbour gets as many answers as an honest one may want, 12 in a tenth of a second, and no
+// more.
 START_TEST(nobody_is_answered_as_often_as_he_asks) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_hello hello = {
@@ -119,7 +121,7 @@ static weft_status sums_without_memory(void *user, void *segment, uint64_t seed,
   return sums_of(user, segment, seed, sums);
 }
 
-// What neighbour 0 is told that asks for the checksum of segment 0; 0: nothing.
+// Returns what neighbour 0 gets for a request for segment 0's checksum; 0: nothing.
 static size_t told_checksum(scene *s, uint8_t out[WEFT_DATAGRAM_MAX]) {
   const weft_request r = {.segment = 0, .kind = WEFT_REQUEST_CHECKSUM};
   weft_burst burst;
@@ -134,8 +136,8 @@ static size_t told_checksum(scene *s, uint8_t out[WEFT_DATAGRAM_MAX]) {
   return bytes;
 }
 
-// A checksum that could not be made leaves the one before as it was: with a new seed beside old
-// sums the source's own signature would be none, and whoever hands on such is banned.
+// A checksum that could not be made leaves the one before unchanged: a new seed with old sums would
+// invalidate the source's own signature, and nodes that pass that on are banned.
 START_TEST(a_checksum_that_fails_spoils_none) {
   static const uint8_t data[N * K] = {1};
   uint8_t before[WEFT_DATAGRAM_MAX], after[WEFT_DATAGRAM_MAX];
@@ -171,8 +173,8 @@ static weft_status digest_without_memory(void *user, void *segment, size_t bytes
   return WEFT_E_NOMEM;
 }
 
-// A whole segment that lacks memory to be looked at is looked at again, but not all the time: the
-// memory is somebody else's. Nobody has to send anything for that, or be there.
+// Expects that a complete segment for whose check memory ran out is checked again, but not all the
+// time, as others use the memory; no neighbour need send anything for that, or be there.
 static void expect_wait_for_memory(weft_engine_mode mode, int64_t checksum_us, bool alone) {
   scene s;
   scene_new(&s, mode, false, true, checksum_us);

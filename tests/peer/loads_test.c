@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source of a file that is fetched: it loads what its neighbours' windows reach, so that who
-// comes at any time has all of it; and nobody can have more loaded than he is sent.
+// The source of a fetched file loads what its neighbours' windows reach, so that a node gets all of
+// it whenever it comes, and no node can have more loaded than it is sent.
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -16,7 +16,7 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-// The source is node 0; upload_bits_per_s: everybody's.
+// Makes a fetch; the source is node 0, upload_bits_per_s is that of every node.
 static swarm *fetch(size_t window, uint64_t upload_bits_per_s, uint64_t salt) {
   swarm *s = swarm_new(input, sizeof input, salt);
   s->options.mode = WEFT_MODE_BULK;
@@ -39,7 +39,8 @@ static bool has_all(const swarm *s, size_t node) {
 
 static uint64_t loads(const swarm *s) { return swarm_statistics(s, 0).segments; }
 
-// While others are at it, when they have it, and when they are gone. The windows hold a twelfth.
+// A node gets all of it while others fetch, when they have it, and when they are gone. The windows
+// hold a twelfth of it.
 START_TEST(who_comes_at_any_time_has_all_of_it) {
   static const uint64_t reads[] = {1, 30, 120, SEGMENTS - 3, SEGMENTS};
   enum { UPLOAD = 2000000 };
@@ -65,7 +66,7 @@ START_TEST(who_comes_at_any_time_has_all_of_it) {
 }
 END_TEST
 
-// What is held is not loaded again for the next to come.
+// What is held is not loaded again for the next node.
 START_TEST(what_fits_the_window_is_loaded_once) {
   swarm *s = fetch(SEGMENTS, 2000000, 3);
   for (size_t i = 1; i <= 4; i++) {
@@ -79,7 +80,7 @@ START_TEST(what_fits_the_window_is_loaded_once) {
 }
 END_TEST
 
-// Loads are no limit of their own: without any limit of the uplink a fetch takes its round trips.
+// Loading does not limit a fetch: without a limit of the uplink it takes its round trips.
 START_TEST(a_fetch_does_not_wait_for_loads) {
   swarm *s = fetch(4, 0, 5);
   const size_t node = add(s, 0, 0, 0);
@@ -89,11 +90,11 @@ START_TEST(a_fetch_does_not_wait_for_loads) {
 }
 END_TEST
 
-// He had his segments loaded and got them from others: the source sent him hardly anything by which
-// he might have more of them.
+// A node whose segments were loaded but came from other nodes gets the rest, although the source
+// has sent it too little to earn more loads.
 START_TEST(who_got_it_from_others_gets_the_rest) {
   swarm *s = fetch(WINDOW, 100000, 9); // ten segments a second
-  s->options.window = SEGMENTS;        // of the first, which keeps all of it
+  s->options.window = SEGMENTS;        // the window of the first, which keeps all of it
   const size_t first = add(s, 4000000, 0, 0);
   swarm_run_until_read(s, first, SEGMENTS);
   const size_t second = add(s, 4000000, 0, first);
@@ -106,7 +107,8 @@ START_TEST(who_got_it_from_others_gets_the_rest) {
 }
 END_TEST
 
-// Of two by turns each gets a segment in seconds: no reason to take them for such that never do.
+// Where a slow source serves two nodes in turn, each gets a segment only every few seconds, and is
+// still not taken for one that never makes progress.
 START_TEST(a_slow_source_gives_nobody_up) {
   swarm *s = fetch(WINDOW, 8000, 13); // a segment in 1.2 s
   const size_t first = add(s, 8000, 0, 0), second = add(s, 8000, 0, 0);
@@ -122,10 +124,11 @@ static size_t add_reader(swarm *s, uint64_t upload_bits_per_s) {
   return swarm_add(s, &(weft_engine_self){.upload_bits_per_s = upload_bits_per_s, .rereads = true});
 }
 
-// Segments that it had dropped, and gave again.
+// Returns the number of segments that the node had dropped, and gave again.
 static size_t reread(const swarm *s, size_t node) { return s->node[node].loads; }
 
-// When it has all of it, which nobody else has any more, or a part; coded or not, signed or not.
+// A receiver reads back and gives what it has written, when it has all of it, and others do not any
+// more, or a part; coded or not, signed or not.
 START_TEST(a_receiver_gives_what_it_wrote) {
   static const uint64_t reads[] = {SEGMENTS, 100, 40};
   const bool coded = _i / 3 % 2 == 0, trust = _i / 6 == 0;
@@ -148,7 +151,7 @@ START_TEST(a_receiver_gives_what_it_wrote) {
   EXPECT(!weft_engine_finished(s->node[early].engine));
   swarm_run(s, s->now_us + 30 * (int64_t)SECOND);
   EXPECT(has_all(s, early) && has_all(s, late));
-  // Some twice, whose places its own newest segments took meanwhile.
+  // Some twice: its own newest segments took their places meanwhile.
   EXPECT(reread(s, early) >= reads[_i % 3] - WINDOW && reread(s, early) <= SEGMENTS + 2 * WINDOW);
   EXPECT(weft_engine_finished(s->node[early].engine));
   EXPECT(swarm_statistics(s, early).segments == SEGMENTS); // what it has, not what it gave
@@ -156,7 +159,7 @@ START_TEST(a_receiver_gives_what_it_wrote) {
 }
 END_TEST
 
-// All who come later have it from all who came before: the source sends hardly more than one.
+// Later nodes get everything from all earlier ones: the source sends hardly more than one copy.
 START_TEST(a_swarm_of_readers_leaves_the_source_alone) {
   swarm *s = fetch(WINDOW, 300000, 17);
   s->options.ahead = WINDOW / 4;
@@ -174,8 +177,8 @@ START_TEST(a_swarm_of_readers_leaves_the_source_alone) {
 }
 END_TEST
 
-// What was written cannot be read, or is not what it was: nobody gets anything else for it, nobody
-// is blamed, and he has it from the source.
+// If what was written cannot be read, or has changed, no node gets anything else instead, none is
+// blamed, and the fetching node gets it from the source.
 START_TEST(what_cannot_be_read_back_is_given_to_nobody) {
   swarm *s = fetch(WINDOW, 2000000, 19);
   s->options.ahead = WINDOW / 4;
@@ -187,12 +190,12 @@ START_TEST(what_cannot_be_read_back_is_given_to_nobody) {
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
   EXPECT(has_all(s, late) && s->node[late].banned == 0);
   EXPECT(swarm_statistics(s, late).hash_failures == 0);
-  EXPECT(reread(s, early) > 0 && reread(s, early) <= WINDOW); // of one map
+  EXPECT(reread(s, early) > 0 && reread(s, early) <= WINDOW); // those of one map
   swarm_free(s);
 }
 END_TEST
 
-// Who sought has gaps, and gives what its window holds alone.
+// A node that has jumped has gaps, and gives only what its window holds.
 START_TEST(who_sought_reads_nothing_back) {
   swarm *s = fetch(WINDOW, 2000000, 21);
   const size_t early = add_reader(s, 2000000);
@@ -211,18 +214,18 @@ START_TEST(who_sought_reads_nothing_back) {
 }
 END_TEST
 
-// What it does not have yet is not for its program to give; and of what was dropped before the end
-// was known nobody can say what the source signed.
+// A program may only give what its engine had; and what was dropped before the end was known cannot
+// be checked against what the source signed.
 START_TEST(only_what_it_had_is_taken) {
   swarm *s = swarm_new(input, sizeof input, 25);
   s->options.mode = WEFT_MODE_BULK;
-  s->feed_every_us = 20000; // put in order: the end is known last
+  s->feed_every_us = 20000; // fed in order: the end is known last
   swarm_start(s, NULL);
   const size_t early = add_reader(s, 2000000);
   swarm_connect(s, early, 0);
   swarm_run_until_read(s, early, 3 * WINDOW);
   EXPECT_STATUS(weft_engine_load(s->node[early].engine, 0, input, SEGMENT, s->now_us),
-                WEFT_E_ARGUMENT); // of a stream without an end there is no such segment
+                WEFT_E_ARGUMENT); // without a known end there is no such segment
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
   EXPECT(has_all(s, early));
   const size_t late = add(s, 2000000, early, early);
@@ -260,7 +263,8 @@ END_TEST
 
 // --- What it may cost
 
-// One that says to lack now these, now those, whether it stays or comes anew all the time.
+// A neighbour that claims to lack now these segments, now those, has no more loaded than it is
+// sent, whether it stays or keeps returning.
 START_TEST(nobody_has_more_loaded_than_he_is_sent) {
   enum { EACH_US = 10000, TIMES = 1000, PER_SECOND = 20, AT_ONCE = 2 * 2 * WINDOW };
   static const uint8_t data[SEGMENT];

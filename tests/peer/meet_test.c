@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers behind NATs: who is told of another calls him, and he calls back, told by who knows both.
+// Peers behind NATs: a node that is told of another dials it, and that one dials back, told by a
+// node that knows both.
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -25,7 +26,7 @@ static bool neighbours(const swarm *s, size_t a, size_t b) {
   return false;
 }
 
-// A source, and two viewers that know nobody else.
+// Makes a source, and two viewers that know no other node.
 static swarm *trio(bool nat, uint64_t salt) {
   swarm *s = swarm_new_live(input, sizeof input, salt);
   s->options.lag_us = 2 * SECOND;
@@ -54,7 +55,7 @@ START_TEST(two_behind_nats_meet) {
 }
 END_TEST
 
-// What goes the straight way costs no second handshake.
+// A node that can be reached directly does not dial back, which would cost a second handshake.
 START_TEST(who_can_be_reached_is_not_called_back) {
   swarm *s = trio(false, 2);
   swarm_run(s, 3 * SECOND);
@@ -65,7 +66,8 @@ START_TEST(who_can_be_reached_is_not_called_back) {
 }
 END_TEST
 
-// Each told by one who is himself behind a NAT: only the first knew the source.
+// A crowd becomes one mesh although each node is told of by one that is itself behind a NAT: only
+// the first knew the source.
 START_TEST(a_crowd_behind_nats_is_one_mesh) {
   enum { VIEWERS = 24 };
   swarm *s = swarm_new_live(input, sizeof input, 3);
@@ -80,7 +82,7 @@ START_TEST(a_crowd_behind_nats_is_one_mesh) {
   for (size_t i = 1; i <= VIEWERS; i++) {
     swarm_add(s, NULL);
     s->node[i].nat = true;
-    swarm_connect(s, i, i <= 4 ? 0 : i - 4); // by some other way
+    swarm_connect(s, i, i <= 4 ? 0 : i - 4); // connected by other means
   }
   swarm_run(s, SEGMENTS * SWARM_SEGMENT_US + 5 * SECOND);
   size_t links = 0;
@@ -90,12 +92,12 @@ START_TEST(a_crowd_behind_nats_is_one_mesh) {
     for (size_t other = 1; other <= VIEWERS; other++)
       links += neighbours(s, i, other);
   }
-  EXPECT(links >= (size_t)VIEWERS * 4); // of 30 runs 108 to 144; 40 at most without meeting
+  EXPECT(links >= (size_t)VIEWERS * 4); // in 30 runs 108 to 144; at most 40 without introductions
   swarm_free(s);
 }
 END_TEST
 
-// --- One engine, and what it is told
+// --- One engine, and what it is sent
 
 static weft_peer_address place(uint32_t number) {
   weft_peer_address address = {.length = 4};
@@ -112,7 +114,7 @@ static weft_status say_meet(scene *s, size_t neighbour, uint8_t flags, uint32_t 
   return scene_say(s, neighbour, out, weft_refer_write(WEFT_MESSAGE_MEET, flags, told, count, out));
 }
 
-// The next address that it dials within so long; length 0: none.
+// Returns the next address that it dials within that time; length 0: none.
 static weft_peer_address next_dial(scene *s, int64_t for_us, bool *calls_back) {
   for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += STEP_US) {
     weft_event event;
@@ -136,7 +138,7 @@ static scene *one_neighbour(void) {
   return &s;
 }
 
-// 300 ms, in which whoever calls may have got in the straight way.
+// A call is returned after 300 ms, in which the caller may get through directly.
 START_TEST(a_call_is_returned) {
   scene *s = one_neighbour();
   bool calls_back = false;
@@ -147,7 +149,7 @@ START_TEST(a_call_is_returned) {
   const weft_peer_address called = next_dial(s, SECOND, &calls_back), nine = place(9);
   EXPECT(called.length == 4 && memcmp(called.bytes, nine.bytes, 4) == 0 && calls_back);
   EXPECT(s->now_us - before_us >= 3 * SECOND / 10 && s->now_us - before_us < SECOND / 2);
-  // The same from a tracker, and while that call lasts a second one changes nothing.
+  // The same from a tracker; while that call lasts, a second one changes nothing.
   weft_engine_call(s->engine, &nine, s->now_us);
   EXPECT(next_dial(s, SECOND, &calls_back).length == 0);
   const weft_peer_address ten = place(10), none = {0};
@@ -196,8 +198,8 @@ START_TEST(who_has_no_room_calls_nobody_back) {
 }
 END_TEST
 
-// A neighbour that names somebody with every breath has few called, and pushes out nobody who was
-// not called yet.
+// A neighbour that names callers all the time causes few calls, and displaces no address that was
+// not dialled yet.
 START_TEST(calls_of_a_liar_are_few) {
   scene *s = one_neighbour();
   bool calls_back;
@@ -214,10 +216,10 @@ START_TEST(calls_of_a_liar_are_few) {
     (void)next_dial(s, STEP_US, &calls_back);
     returned += calls_back;
   }
-  EXPECT(returned > 0 && returned <= 10 * 14); // four at a time, of 300 ms each
+  EXPECT(returned > 0 && returned <= 10 * 14); // four at a time, 300 ms each
   bool seen[12] = {0};
   size_t count = 0;
-  for (size_t i = 0; i < 40; i++) { // and now one after the other of those that it knew
+  for (size_t i = 0; i < 40; i++) { // now, one after another, those that it knew
     const weft_peer_address called = next_dial(s, 10 * SECOND, &calls_back);
     uint32_t number = 0;
     memcpy(&number, called.bytes, sizeof number);
@@ -226,12 +228,12 @@ START_TEST(calls_of_a_liar_are_few) {
     if (called.length)
       weft_engine_dial_failed(s->engine, &called);
   }
-  EXPECT(count >= 8); // but those that were dialled meanwhile
+  EXPECT(count >= 8); // all but those that were dialled meanwhile
   scene_free(s);
 }
 END_TEST
 
-// Of the messages that go out to this neighbour, the addresses of the last MEET.
+// Returns the addresses of the last MEET that goes out to this neighbour.
 static size_t met(scene *s, size_t neighbour, uint8_t *flags, weft_peer_address *out) {
   weft_burst burst;
   size_t count = 0;
@@ -250,7 +252,7 @@ static size_t met(scene *s, size_t neighbour, uint8_t *flags, weft_peer_address 
   return count;
 }
 
-// Asks whoever told of an address, and nobody for one that it has from elsewhere.
+// The node that named an address is asked to introduce us, and none for an address from elsewhere.
 START_TEST(who_told_of_it_is_asked) {
   scene *s = one_neighbour();
   uint8_t out[WEFT_DATAGRAM_MAX], flags = 9;
@@ -269,7 +271,7 @@ START_TEST(who_told_of_it_is_asked) {
 }
 END_TEST
 
-// Between two neighbours it says the address of the one to the other; never of somebody else.
+// Two neighbours are told each other's address on request; no others are.
 START_TEST(neighbours_are_introduced) {
   scene s;
   size_t number[2];
@@ -283,11 +285,11 @@ START_TEST(neighbours_are_introduced) {
     EXPECT_OK(scene_say(&s, number[i], out, weft_hello_write(&hello, out)));
   }
   (void)met(&s, 0, &flags, told);
-  EXPECT_OK(say_meet(&s, number[0], 0, 20, 4)); // itself, the other, and two whom nobody knows
+  EXPECT_OK(say_meet(&s, number[0], 0, 20, 4)); // itself, the other one, and two unknown ones
   EXPECT(met(&s, number[1], &flags, told) == 1 && flags == WEFT_MEET_CALL);
   const weft_peer_address first = place(20);
   EXPECT(memcmp(&told[0], &first, 5) == 0);
-  EXPECT_OK(say_meet(&s, number[0], 0, 21, 1)); // and he who asked has gone
+  EXPECT_OK(say_meet(&s, number[0], 0, 21, 1)); // and the asking one has gone
   EXPECT_OK(weft_engine_remove_neighbour(s.engine, number[0]));
   EXPECT(met(&s, number[1], &flags, told) == 0);
   scene_free(&s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every message there and back, cut at every length, and with every byte changed, at guard pages.
+// Every message is written and parsed, cut at every length, and has every byte changed, next to
+// guard pages.
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -94,7 +95,7 @@ static size_t make_packet(weft_packet_mode mode, uint8_t *out) {
   return written;
 }
 
-// One message of each kind; returns its length.
+// Makes one message of each kind; returns its length.
 static size_t make(size_t which, uint8_t *out) {
   const weft_hello hello = {.answer_wanted = true,
                             .stream = UINT64_C(0x1122334455667788),
@@ -205,7 +206,7 @@ START_TEST(signed_and_asking_messages_come_back) {
 }
 END_TEST
 
-// Whatever byte of a signed message changes, what is signed changes; nothing else matters to it.
+// Changing any byte of a signed message changes what is signed; nothing else affects that.
 START_TEST(signatures_cover_everything) {
   for (size_t which = 7; which <= 8; which++) {
     uint8_t whole[ROOM], text[WEFT_SIGNED_MAX], other[WEFT_SIGNED_MAX];
@@ -305,45 +306,45 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
     uint8_t value;
   } bad[] = {{1, 11, 3},                // four segments before segment 3
              {1, 3, 0},                 // an end that is not known
-             {1, 4, 1},                 // segments past every limit
-             {1, 2, 1},                 // flags nobody has
-             {1, 12, 1},                // a horizon past every limit
-             {0, 3, 3},                 // a flag nobody has
-             {0, 14, 17},               // a window larger than any
-             {3, 4, 1},                 // a segment past every limit
+             {1, 4, 1},                 // segments past the limit
+             {1, 2, 1},                 // unknown flags
+             {1, 12, 1},                // a horizon past the limit
+             {0, 3, 3},                 // an unknown flag
+             {0, 14, 17},               // too large a window
+             {3, 4, 1},                 // a segment past the limit
              {3, 3, 1},                 // what must be zero
-             {4, 3, 3},                 // a reason nobody has
+             {4, 3, 3},                 // an unknown reason
              {4, 11, 1},                // what must be zero
-             {5, 3, 1},                 // likewise
-             {6, 3, 1},                 // likewise
+             {5, 3, 1},                 // the same
+             {6, 3, 1},                 // the same
              {7, 12, 5},                // more blocks than there may be
-             {7, 3, 3},                 // a flag nobody has
-             {7, 4, 1},                 // a segment past every limit
-             {7, 13, 0},                // bytes of no blocks
-             {7, 19, 0},                // and blocks of no bytes
+             {7, 3, 3},                 // an unknown flag
+             {7, 4, 1},                 // a segment past the limit
+             {7, 13, 0},                // bytes without blocks
+             {7, 19, 0},                // and blocks without bytes
              {7, 39, 1},                // what must be zero
              {7, 14, 1},                // what must be zero
-             {7, 20, 17},               // a time past all reason
-             {7, 28, 17},               // and a clock
+             {7, 20, 17},               // an impossible time
+             {7, 28, 17},               // and clock
              {8, 3, 6},                 // sums of more blocks than follow
-             {8, 4, 1},                 // a segment past every limit
-             {8, 12, 17},               // a time past all reason
+             {8, 4, 1},                 // a segment past the limit
+             {8, 12, 17},               // an impossible time
              {9, 3, 1},                 // what must be zero
-             {9, 4, 1},                 // a segment past every limit
-             {9, 12, 17},               // a time past all reason
+             {9, 4, 1},                 // a segment past the limit
+             {9, 12, 17},               // an impossible time
              {10, 11, 1},               // what must be zero
-             {10, 12, 1},               // a segment past every limit
-             {10, 21, 4},               // a kind of request nobody has
+             {10, 12, 1},               // a segment past the limit
+             {10, 21, 4},               // an unknown kind of request
              {10, 22, 5},               // more packets than blocks
              {10, 42, 4},               // blocks past the last
-             {10, 43, 65},              // and from between
+             {10, 43, 65},              // and with some before it
              {10, 31, 1},               // a mask that means nothing
-             {11, 2, 4},                // a flag nobody has
+             {11, 2, 4},                // an unknown flag
              {11, 4, 21},               // an address that is too long
-             {11, 4, 0},                // and one of nothing
-             {12, 2, 2},                // a flag nobody has
-             {12, 3, 0},                // nobody to meet
-             {13, 4, 21},  {16, 4, 1}}; // a segment past every limit
+             {11, 4, 0},                // and an empty one
+             {12, 2, 2},                // an unknown flag
+             {12, 3, 0},                // no address to meet
+             {13, 4, 21},  {16, 4, 1}}; // a segment past the limit
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint8_t bytes[ROOM];
     weft_message m;
@@ -356,7 +357,7 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
   uint8_t bytes[ROOM];
   weft_message m;
   EXPECT_STATUS(parse(bytes, weft_pace_write(&unstamped, bytes), &m), WEFT_E_MALFORMED);
-  weft_manifest nothing = {.last = true, .segment = 1}; // the end alone, which says so
+  weft_manifest nothing = {.last = true, .segment = 1}; // the end alone
   EXPECT_OK(parse(bytes, weft_manifest_write(&nothing, bytes), &m));
   nothing.last = false;
   EXPECT_STATUS(parse(bytes, weft_manifest_write(&nothing, bytes), &m), WEFT_E_MALFORMED);
@@ -367,7 +368,7 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
 }
 END_TEST
 
-// Whole ones, of which there is more than anybody has room for.
+// Well-formed messages with more entries than there is room for are refused.
 START_TEST(more_than_there_is_room_for_is_refused) {
   uint8_t bytes[WEFT_DATAGRAM_MAX] = {1, WEFT_MESSAGE_REFER, 0, 1};
   weft_message m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node announces itself until its tracker answers: the announcement may be lost, and nobody else
-// would be told of it for half a minute.
+// A node repeats its announcement until its tracker answers: a lost announcement would otherwise
+// hide the node from others for half a minute.
 #include "tests/peer/stranger.h"
 #include "tests/support/test_main.h"
 
@@ -17,7 +17,7 @@ static size_t announces_in(weft_node *node, stranger *tracker, int64_t for_us) {
 
 START_TEST(who_is_not_answered_announces_itself_again) {
   static const uint8_t describes[BLOB] = {1, TRACKER};
-  uint8_t list[12] = {1, LIST, [STREAM_AT] = 4}; // of nobody
+  uint8_t list[12] = {1, LIST, [STREAM_AT] = 4}; // an empty list
   stranger tracker;
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
@@ -26,7 +26,7 @@ START_TEST(who_is_not_answered_announces_itself_again) {
   const size_t unheard = announces_in(source, &tracker, 5 * SECOND);
   EXPECT(unheard >= 2 && unheard <= 4); // every 2 s
   stranger_says(&tracker, list, sizeof list);
-  EXPECT(announces_in(source, &tracker, 4 * SECOND) >= 1); // the answer is of another stream
+  EXPECT(announces_in(source, &tracker, 4 * SECOND) >= 1); // the answer is for another stream
   list[STREAM_AT] = 5;
   stranger_says(&tracker, list, sizeof list);
   turn_for(source, &tracker, 1, SECOND / 10); // one may be under way

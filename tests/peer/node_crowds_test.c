@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stranger that says and is more than anybody: it must not keep others from a node, nor from a
-// tracker's word. One that comes again takes its own place, and nobody else's.
+// One stranger that sends more, or has more identities, than others must not keep them from a node
+// or out of a tracker's lists. A node that returns takes its own place, and no other's.
 #include <netinet/in.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static const uint8_t some_key[32] = {9, 9, 9};
 
-// A MEET that says that those at 16 addresses, at which nobody is, call the node.
+// Sends a MEET that says that those at 16 addresses, which do not exist, are calling the node.
 static void cry_wolf(stranger *liar, uint32_t *number) {
   uint8_t message[WEFT_DATAGRAM_MAX];
   weft_peer_address called[WEFT_MEET_MAX];
@@ -25,8 +25,8 @@ static void cry_wolf(stranger *liar, uint32_t *number) {
       weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, called, WEFT_MEET_MAX, message));
 }
 
-// One neighbour that names callers all the time, who do not answer, must not keep the node from
-// calling those that it wants itself.
+// A neighbour that names callers all the time, which do not answer, must not keep the node from
+// dialling the nodes that it wants itself.
 START_TEST(calls_leave_room_for_ones_own) {
   stranger x[2];
   weft_ctx *ctx;
@@ -67,8 +67,8 @@ static bool lists(const stranger *x, const weft_address *one) {
   return false;
 }
 
-// Many identities of one address are in nobody's way: whoever has an address of his own is told of
-// before any of them is a second time.
+// Many identities at one address do no harm: a tracker names every other address before any of them
+// a second time.
 START_TEST(a_tracker_tells_of_all_addresses) {
   enum { CROWD = 100, OTHERS = 4 };
   static const uint8_t joining[BLOB] = {1};
@@ -107,12 +107,11 @@ START_TEST(a_tracker_tells_of_all_addresses) {
 }
 END_TEST
 
-// --- One that comes again
+// --- One that returns
 
 enum { PLACES = 4, SESSIONS = PLACES + 16 };
 
-// A source, and so many strangers with sessions: the first four are its neighbours, all others
-// wait.
+// Makes a source, and strangers with sessions: the first four are its neighbours, all others wait.
 static weft_node *taken_by(weft_ctx *ctx, stranger *x, size_t count, weft_address *address) {
   static const uint8_t joining[BLOB] = {1};
   weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
@@ -134,8 +133,8 @@ static size_t open_of(const stranger *x, size_t count) {
   return open;
 }
 
-// Where all sessions are taken, and where all neighbours' places are, and its new session stands
-// before the old one.
+// A returning node takes its own former place where all sessions are taken, where all neighbours'
+// places are, and when its new session is numbered before the old one.
 START_TEST(who_comes_again_takes_nobody_elses_place) {
   for (int full = 0; full < 2; full++) {
     static const uint8_t joining[BLOB] = {1};
@@ -145,7 +144,7 @@ START_TEST(who_comes_again_takes_nobody_elses_place) {
     weft_address address;
     EXPECT_OK(weft_ctx_new(&ctx, NULL));
     weft_node *source = taken_by(ctx, x, count, &address);
-    if (!full) { // leaves the first session, and a neighbour's place, which the last one takes
+    if (!full) { // ends the first session, and a neighbour's place, which the last one takes
       weft_sessions_close(x[0].sessions, x[0].link, now_us());
       x[0].open = false;
       turn_for(source, x, count, SECOND / 4);
@@ -166,7 +165,7 @@ START_TEST(who_comes_again_takes_nobody_elses_place) {
 }
 END_TEST
 
-// --- One that says that somebody is in need
+// --- One that claims that a node is in need
 
 static void tells(stranger *x, uint16_t suppliers) {
   uint8_t message[WEFT_DATAGRAM_MAX];
@@ -175,8 +174,8 @@ static void tells(stranger *x, uint16_t suppliers) {
   stranger_says(x, message, weft_map_write(&map, message));
 }
 
-// A viewer whose places are taken parts with one who can spare it for him who has none, but not for
-// another of an address that has one.
+// A viewer whose places are taken parts with a neighbour that can spare it for a node that has no
+// suppliers, but not for another node of an address that already has a place.
 START_TEST(who_has_a_place_is_made_no_room_for) {
   static const uint8_t host[] = {10, 20, 30, 40, 40, 50};
   enum { COME = sizeof host, NEEDY = PLACES - 1, AGAIN = PLACES, OTHER };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node on the loopback and strangers with sessions, who do what no node does: hold places and ask
-// for nothing, and tell lies about the stream.
+// A node on the loopback, and strangers with sessions that do what no node does: hold places and
+// request nothing, and lie about the stream.
 #include <netinet/in.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
-// A source to whom so many strangers dial, from 127.0.0.1 or from an address each.
+// Makes a source that strangers dial, all from 127.0.0.1 or each from its own address.
 static weft_node *source_for(weft_ctx *ctx, stranger *x, size_t strangers, bool spread,
                              weft_address *address) {
   static const uint8_t joining[BLOB] = {1};
@@ -21,8 +21,8 @@ static weft_node *source_for(weft_ctx *ctx, stranger *x, size_t strangers, bool 
   return source;
 }
 
-// Strangers take all that they can get of a source, from 127.0.0.1 or from an address each; then
-// one comes from elsewhere. Whether it gets a place.
+// Strangers take all that they can get of a source, all from 127.0.0.1 or each from its own
+// address; then one comes from elsewhere. Returns whether it gets a place.
 static bool hold_and_come(size_t strangers, bool spread, const char *comes) {
   stranger x[STRANGERS];
   weft_ctx *ctx;
@@ -66,7 +66,8 @@ START_TEST(sessions_of_one_address_make_room) {
 }
 END_TEST
 
-// Addresses of one network are had together; but where all are of one, each counts for itself.
+// Addresses of one network count together, as one party often has them all; but where all nodes are
+// in one network, each address counts by itself.
 START_TEST(neighbours_of_one_network_make_room) {
   EXPECT(hold_and_come(4, true, "127.0.1.1:0"));
   EXPECT(!hold_and_come(4, true, "127.0.0.2:0"));
@@ -78,8 +79,9 @@ START_TEST(sessions_of_one_network_make_room) {
 }
 END_TEST
 
-// A source has four places and 16 sessions more; it reads the proofs of all who come in one go.
-// Each is answered at once: whom it has no place for is told who has, not left to wait for 5 s.
+// A source has four places and 16 sessions more, and reads the handshakes of a crowd in one go.
+// Each newcomer is answered at once: one without a place is told of nodes that have one, and does
+// not wait for 5 s.
 START_TEST(a_crowd_of_one_moment_is_answered) {
   enum { CROWD = 48 };
   stranger x[CROWD];
@@ -145,7 +147,8 @@ static bool believes(const uint8_t blob[BLOB]) {
   return known;
 }
 
-// Else anybody could say that the stream of that key is not signed, and have anything played.
+// A node that insists on a key refuses unsigned streams; otherwise any node could claim that the
+// key's stream is unsigned, and have anything played.
 START_TEST(who_insists_on_a_key_insists_on_signatures) {
   uint8_t blob[BLOB];
   for (uint8_t flags = 0; flags < 2; flags++) {
@@ -155,8 +158,8 @@ START_TEST(who_insists_on_a_key_insists_on_signatures) {
 }
 END_TEST
 
-// Whoever calls a node that joins was not asked: he must not come before those that it calls, who
-// are slow to answer, and tell it of another stream. `known`: he is at one of their addresses.
+// Whether a joining node believes the stream of a caller that it did not dial, while those that it
+// dials are slow to answer. `known`: the caller is at one of their addresses.
 static bool believes_caller(bool known) {
   stranger slow, caller;
   uint8_t blob[BLOB];
@@ -179,14 +182,16 @@ static bool believes_caller(bool known) {
   return believed;
 }
 
-// From an address that it calls, at another port: behind a NAT that gives each path its own.
+// It believes a caller from an address that it dials, also at another port: that node may be behind
+// a NAT that maps each path to another port.
 START_TEST(who_joins_believes_whom_it_calls) {
   EXPECT(believes_caller(true));
   EXPECT(!believes_caller(false));
 }
 END_TEST
 
-// Packets that no datagram holds would never come: n coefficients, or a seed where n is small.
+// Streams whose packets do not fit into a datagram are refused, with n coefficients, or a seed
+// where n is small.
 START_TEST(packets_fit_into_datagrams) {
   static const struct {
     uint16_t blocks, more; // more than the largest block for 10 of them
@@ -210,7 +215,7 @@ END_TEST
 typedef struct short_of_memory {
   weft_allocator allocator;
   test_allocator inner;
-  bool refuses; // what is new
+  bool refuses; // new allocations
   size_t failures;
   weft_status status;
 } short_of_memory;
@@ -241,7 +246,8 @@ static void turn_until_told(weft_node *node, stranger *x, short_of_memory *s) {
     turn_for(node, x, 1, 1000);
 }
 
-// The application is told why, and the node goes on looking: memory may come back.
+// The application is told why a stream cannot begin, and the node goes on looking: memory may
+// become free.
 START_TEST(a_stream_that_cannot_begin_is_told) {
   short_of_memory s = {.allocator = {.alloc = take, .free = give, .user = &s}};
   stranger x;
@@ -266,7 +272,8 @@ START_TEST(a_stream_that_cannot_begin_is_told) {
 }
 END_TEST
 
-// A live stream without a rate has its pace from what is signed.
+// A stream that cannot exist is reported: a live stream without a rate takes its pace from signed
+// manifests.
 START_TEST(a_stream_that_cannot_be_is_told) {
   short_of_memory s = {.failures = 0};
   stranger x;
@@ -285,7 +292,8 @@ START_TEST(a_stream_that_cannot_be_is_told) {
 }
 END_TEST
 
-// Nobody becomes a tracker by saying so: its lists would have the node dial anybody.
+// A node does not become a tracker by claiming to be one: its lists would make others dial any
+// address.
 START_TEST(a_tracker_is_who_was_named) {
   static const uint8_t nobody[32];
   uint8_t blob[BLOB];
@@ -310,8 +318,9 @@ START_TEST(a_tracker_is_who_was_named) {
 }
 END_TEST
 
-// One identity at two places; a node was told of the first, and is then called from the second. How
-// often it calls the first once the second has gone; 0: it kept to the first all the time.
+// One identity is at two addresses; a node was given the first, and is then called from the second.
+// Returns how often it dials the first once the second has gone; 0: it stayed with the first all
+// the time.
 static size_t calls_after_a_move(uint64_t number) {
   stranger x[2];
   uint8_t blob[BLOB];
@@ -340,7 +349,8 @@ static size_t calls_after_a_move(uint64_t number) {
   return calls;
 }
 
-// Which of two sessions stays is a matter of keys.
+// A bootstrap address is dialled again after the node's session from another address has ended.
+// (Which of two sessions stays depends on the keys.)
 START_TEST(a_bootstrap_address_is_called_again) {
   size_t calls = 0;
   for (uint64_t number = 1; calls == 0 && number < 40; number++)
@@ -349,7 +359,7 @@ START_TEST(a_bootstrap_address_is_called_again) {
 }
 END_TEST
 
-// A host with two addresses is called at the second where the first does not answer, and at neither
+// A host with two addresses is dialled at the second if the first does not answer, and at neither
 // while there is a session with it.
 START_TEST(the_addresses_of_a_host_are_called_in_turn) {
   stranger x[2];
@@ -364,7 +374,7 @@ START_TEST(the_addresses_of_a_host_are_called_in_turn) {
   turn_for(node, x, 2, 4 * SECOND);
   EXPECT(x[0].open && x[0].opens == 1 && x[1].opens == 0);
   weft_sessions_close(x[0].sessions, x[0].link, now_us());
-  stranger_turn(&x[0]); // its last word
+  stranger_turn(&x[0]); // its last message
   for (const int64_t until_us = now_us() + 20 * SECOND; !x[1].open && now_us() < until_us;)
     turn_for(node, x + 1, 1, SECOND / 10);
   EXPECT(x[1].open && x[1].opens == 1);
@@ -377,7 +387,8 @@ START_TEST(the_addresses_of_a_host_are_called_in_turn) {
 }
 END_TEST
 
-// It is called at the new ones, at no old one that nobody answers at, and what it has stays.
+// After its addresses change, a host is dialled at the new ones and at no old one that did not
+// answer; its session stays.
 START_TEST(a_host_gets_other_addresses) {
   stranger x[3];
   uint8_t blob[BLOB];
@@ -388,9 +399,9 @@ START_TEST(a_host_gets_other_addresses) {
     stranger_new(&x[i], ctx, i + 1, blob);
   const weft_address gone = x[0].address, before[] = {gone, x[1].address},
                      after[] = {x[1].address, x[2].address};
-  stranger_free(&x[0]); // nobody is there
+  stranger_free(&x[0]); // nothing answers there
   weft_node *node = node_of_host(ctx, before, 2);
-  turn(node); // calls the first
+  turn(node); // dials the first
   weft_node_set_host(node, 0, after, 2);
   for (const int64_t until_us = now_us() + 20 * SECOND; !x[1].open && now_us() < until_us;)
     turn_for(node, x + 1, 2, SECOND / 10);
@@ -411,7 +422,8 @@ START_TEST(a_host_gets_other_addresses) {
 }
 END_TEST
 
-// A list is longer than what asks for it, and made by looking at all sessions.
+// A tracker limits its answers: a list is longer than the request, and made by going through all
+// sessions.
 START_TEST(a_tracker_answers_now_and_then) {
   static const uint8_t joining[BLOB] = {1};
   static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
@@ -437,7 +449,7 @@ START_TEST(a_tracker_answers_now_and_then) {
 }
 END_TEST
 
-// Whoever leaves says so to all, however many they are: a tracker has more sessions than a source.
+// A tracker that leaves says goodbye to all nodes, though it has more sessions than a source.
 START_TEST(a_tracker_says_goodbye_to_all) {
   enum { CROWD = 160 };
   static const uint8_t joining[BLOB] = {1};

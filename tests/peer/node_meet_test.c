@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes behind NATs and their tracker: who is called is told so, and calls back.
+// Nodes behind NATs and their tracker: a node that is being dialled is told so, and dials back.
 #include <string.h>
 
 #include "tests/peer/stranger.h"
@@ -30,7 +30,8 @@ static bool was_told(const stranger *x, const uint8_t message[MEET_BYTES]) {
   return x->told_bytes == MEET_BYTES && memcmp(x->told, message, MEET_BYTES) == 0;
 }
 
-// Only of those that said what they have, and not without end.
+// A tracker tells a node that it is being dialled only if that node has announced itself, and at a
+// limited rate.
 START_TEST(a_tracker_tells_who_is_called) {
   static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
   stranger x[BOTH];
@@ -56,7 +57,7 @@ START_TEST(a_tracker_tells_who_is_called) {
     times += was_told(&x[1], called);
   }
   EXPECT(times >= 8 && times < 60); // 16 at once, ten a second
-  meet(&x[1], true, calls);         // what only trackers say
+  meet(&x[1], true, calls);         // what only trackers may say
   x[1].told_bytes = x[0].told_bytes = 0;
   stranger_says(&x[0], calls, sizeof calls);
   turn_for(tracker, x, BOTH, SECOND / 10);
@@ -68,7 +69,8 @@ START_TEST(a_tracker_tells_who_is_called) {
 }
 END_TEST
 
-// Ports at routers are told to both: one that was told of where the other is seen may call there.
+// A tracker tells both sides of mapped ports: a node that knows where the other is seen may dial
+// that.
 START_TEST(a_tracker_tells_mapped_ports) {
   static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
   stranger x[BOTH];
@@ -80,7 +82,7 @@ START_TEST(a_tracker_tells_mapped_ports) {
   stranger_says(&x[1], announce, sizeof announce);
   for (uint8_t i = 0; i < BOTH; i++) {
     x[i].address.port = (uint16_t)(7 + i);
-    meet(&x[i], false, maps); // but for its kind
+    meet(&x[i], false, maps); // except for its kind
     maps[1] = MAPPED;
     stranger_says(&x[i], maps, sizeof maps);
   }
@@ -109,7 +111,7 @@ static void turn_all(weft_node *tracker, weft_node *source, stranger *x, int64_t
   }
 }
 
-// The stranger says to the tracker alone that it calls the source, and is called by it.
+// A source dials back when the tracker alone is told by a stranger that it dials the source.
 START_TEST(a_source_calls_back) {
   stranger x;
   uint8_t calls[MEET_BYTES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's neighbour whose NAT gives it another address, or which has a port mapped at its router:
-// others are told that one, and not the one that it had.
+// Others are told the new address of a neighbour whose NAT changes it or that has a port mapped at
+// its router, and not the old one.
 #include <string.h>
 
 #include "tests/peer/stranger.h"
@@ -8,7 +8,7 @@
 
 enum { ENTRY = 18, BOTH = 2, MAPPED_BYTES = 22, PORT = 7 };
 
-// Two strangers at a node: what each says, in turn, has the node tell the other of it.
+// Two strangers at a node: alternately, what one says makes the node tell the other of it.
 typedef struct meeting {
   weft_ctx *ctx;
   weft_node *node;
@@ -17,10 +17,10 @@ typedef struct meeting {
   size_t bytes;
 } meeting;
 
-// Whether the last LIST or REFER names where x is, by its port: all are on one machine.
+// Whether the last LIST or REFER names x, by its port: all are on one machine.
 static bool names(const stranger *told, uint16_t port) {
   const bool list = told->told_bytes >= 2 && told->told[1] == LIST;
-  const size_t entry = list ? ENTRY : ENTRY + 1; // a REFER's has its length first
+  const size_t entry = list ? ENTRY : ENTRY + 1; // an entry of REFER has its length first
   for (size_t at = list ? 12 : 4; at + entry <= told->told_bytes; at += entry) {
     const uint8_t *end = told->told + at + entry;
     if (end[-2] == port >> 8 && end[-1] == (port & 0xff))
@@ -97,7 +97,8 @@ static void say_mapped(stranger *x, uint16_t port) {
   stranger_says(x, message, sizeof message);
 }
 
-// Also where its NAT gives it another one meanwhile, and until it says that it is closed.
+// Expects others to be told the mapped port, also when the node's NAT changes its address
+// meanwhile, until it says that the port is closed.
 static void expect_mapped(weft_node_role role) {
   static const uint8_t closed[MAPPED_BYTES] = {1, MAPPED};
   meeting m;
@@ -122,7 +123,7 @@ END_TEST
 START_TEST(a_neighbour_refers_to_mapped_ports) { expect_mapped(WEFT_NODE_SOURCE); }
 END_TEST
 
-// Whether others are told where the first stranger is seen, after it said so much of this.
+// Whether others are told where the first stranger is seen, after it sent these bytes.
 static bool passed_over(meeting *m, const uint8_t *message, size_t bytes) {
   stranger_says(&m->x[0], message, bytes);
   ask(m);
@@ -132,7 +133,7 @@ static bool passed_over(meeting *m, const uint8_t *message, size_t bytes) {
 START_TEST(what_is_malformed_is_passed_over) {
   uint8_t message[MAPPED_BYTES + 1] = {0}, none[MAPPED_BYTES];
   meeting m;
-  begin(&m, WEFT_NODE_SOURCE); // which answers each time
+  begin(&m, WEFT_NODE_SOURCE); // it answers each time
   mapped(&m.x[0].address, PORT, message);
   for (size_t bytes = 2; bytes <= sizeof message; bytes++) {
     if (bytes != MAPPED_BYTES)
@@ -147,13 +148,13 @@ START_TEST(what_is_malformed_is_passed_over) {
   say_mapped(&m.x[0], PORT);
   ask(&m);
   EXPECT(names(&m.x[1], PORT));
-  mapped(&m.x[0].address, 0, none); // no address has port 0; and no port is closed by that
+  mapped(&m.x[0].address, 0, none); // no address has port 0; and that closes no port
   EXPECT(!passed_over(&m, none, sizeof none) && names(&m.x[1], PORT));
   end(&m);
 }
 END_TEST
 
-// Else anybody could have all call whom he likes.
+// A node cannot have others dial a third party by mapping a port elsewhere or one that is taken.
 START_TEST(nobody_is_called_for_another) {
   uint8_t elsewhere[MAPPED_BYTES];
   weft_address other;
@@ -166,10 +167,10 @@ START_TEST(nobody_is_called_for_another) {
   ask(&m);
   EXPECT(names(&m.x[1], m.x[0].address.port) && names(&m.x[0], m.x[1].address.port));
   say_mapped(&m.x[1], PORT);
-  say_mapped(&m.x[0], PORT); // and that
+  say_mapped(&m.x[0], PORT); // and that one
   ask(&m);
   EXPECT(names(&m.x[1], m.x[0].address.port) && names(&m.x[0], PORT));
-  say_mapped(&m.x[0], m.x[1].address.port); // where nobody is told of the other one any more
+  say_mapped(&m.x[0], m.x[1].address.port); // where others are no longer told of the other one
   ask(&m);
   EXPECT(names(&m.x[1], m.x[1].address.port) && names(&m.x[0], PORT));
   end(&m);
@@ -190,7 +191,7 @@ START_TEST(ports_do_not_change_with_every_word) {
 }
 END_TEST
 
-// What a node of another day says, of which this one knows nothing.
+// Messages of unknown kinds, as from another version, change nothing.
 START_TEST(other_kinds_of_messages_change_nothing) {
   meeting m;
   begin(&m, WEFT_NODE_SOURCE);
@@ -208,7 +209,8 @@ static bool was_told(stranger *x, const uint8_t message[MAPPED_BYTES]) {
   return told;
 }
 
-// Whom it knows, who comes later, and all of them from time to time. Who has none says nothing.
+// A node with a mapped port tells it to all it has sessions with, to newcomers, and to all of them
+// from time to time; a node without one says nothing.
 START_TEST(a_node_tells_its_port) {
   static const uint8_t joining[BLOB] = {1}, closed[MAPPED_BYTES] = {1, MAPPED};
   uint8_t message[MAPPED_BYTES];
@@ -225,7 +227,7 @@ START_TEST(a_node_tells_its_port) {
   weft_node_set_mapped(m.node, &port);
   turn_for(m.node, m.x, BOTH, SECOND / 5);
   EXPECT(was_told(&m.x[0], message) && was_told(&m.x[1], message));
-  weft_node_set_mapped(m.node, &port); // that is no news
+  weft_node_set_mapped(m.node, &port); // that changes nothing
   turn_for(m.node, m.x, BOTH, SECOND / 5);
   EXPECT(m.x[0].told_bytes == 0);
   stranger_free(&m.x[1]);
@@ -237,7 +239,7 @@ START_TEST(a_node_tells_its_port) {
   EXPECT(was_told(&m.x[0], closed) && was_told(&m.x[1], closed));
   turn_for(m.node, m.x, BOTH, SECOND + SECOND / 2);
   EXPECT(m.x[0].told_bytes == 0);
-  stranger_says(&m.x[0], m.question, 1); // a session of which nothing is heard ends after 30 s
+  stranger_says(&m.x[0], m.question, 1); // a session that is silent ends after 30 s
   turn(m.node);
   EXPECT_OK(weft_node_turn(m.node, now_us() + 29 * SECOND));
   stranger_turn(&m.x[0]);

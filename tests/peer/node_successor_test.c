@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A live source that ends without a word and begins again, with its key and another stream: a node
-// calls it anew, believes it alone at once, and goes over when it is told to.
+// A live source stops without a word and starts again, with its key and another stream: a node
+// dials it again, believes only the source at once, and goes over when told to.
 #include <string.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ static void on_event(void *user, const weft_node_event *event) {
   s->neighbours += event->kind == WEFT_NODE_NEIGHBOUR;
 }
 
-// As strangers of that number have it.
+// The key of a stranger with that number.
 static void key_of(uint64_t number, uint8_t out[32]) {
   weft_rng_chacha chance;
   weft_identity identity;
@@ -74,7 +74,8 @@ static void end(scene *s) {
   weft_ctx_free(s->ctx);
 }
 
-// The sessions at that address are gone; who is there now has that number and says this.
+// The sessions at that address are gone; a node with that number, which sends this description, is
+// there now.
 static void begin_again(scene *s, uint64_t number, const uint8_t blob[BLOB]) {
   stranger *x = &s->x[SOURCE];
   const int fd = x->fd;
@@ -101,10 +102,10 @@ START_TEST(a_source_that_began_again_is_followed) {
   describe(2, LIVE, 6, SOURCE, blob);
   begin_again(&s, SOURCE, blob);
   turn_for(s.node, s.x, 1, 3 * SECOND);
-  EXPECT(s.seen.by_source == 0 && weft_node_links(s.node) == 1); // it may answer yet
+  EXPECT(s.seen.by_source == 0 && weft_node_links(s.node) == 1); // it may still answer
   turn_for(s.node, s.x, 1, 5 * SECOND);
   EXPECT(s.seen.by_source >= 1 && s.seen.by_peer == 0 && s.seen.another == 0);
-  EXPECT(weft_node_stream(s.node)->id == 5); // nobody has told it to go over
+  EXPECT(weft_node_stream(s.node)->id == 5); // it has not been told to go over
   const size_t opens = s.x[SOURCE].opens, neighbours = s.seen.neighbours;
   EXPECT_OK(weft_node_succeed(s.node, now_us()));
   EXPECT(weft_node_stream(s.node)->id == 6);
@@ -115,7 +116,7 @@ START_TEST(a_source_that_began_again_is_followed) {
 }
 END_TEST
 
-// A source that has nothing to say answers when it is asked, and keeps its session.
+// A source with nothing to say answers a probe, and keeps its session.
 START_TEST(a_silent_source_is_not_disturbed) {
   scene s;
   begin(&s);
@@ -125,7 +126,7 @@ START_TEST(a_silent_source_is_not_disturbed) {
 }
 END_TEST
 
-// What peers say does not take the place of what the source said, and no session ends for it.
+// What peers say does not replace what the source said, and ends no session.
 START_TEST(what_peers_say_counts_less) {
   scene s;
   uint8_t blob[BLOB];
@@ -137,7 +138,7 @@ START_TEST(what_peers_say_counts_less) {
   begin_again(&s, SOURCE, blob);
   turn_for(s.node, s.x, 1, 8 * SECOND);
   EXPECT(s.seen.by_source >= 1);
-  describe(2, LIVE, 8, SOURCE, blob); // it says that it is the source, and cannot prove it
+  describe(2, LIVE, 8, SOURCE, blob); // it claims to be the source, and cannot prove it
   call(&s, OTHER, blob);
   EXPECT_OK(weft_node_succeed(s.node, now_us()));
   EXPECT(weft_node_stream(s.node)->id == 6);
@@ -145,8 +146,8 @@ START_TEST(what_peers_say_counts_less) {
 }
 END_TEST
 
-// Streams of another key, on demand, or not signed succeed to nothing; at an address that the user
-// named the user is told.
+// Streams of another key, on demand, or unsigned are no successors; if one is at an address that
+// the user named, the user is told.
 START_TEST(others_do_not_succeed) {
   scene s;
   uint8_t blob[BLOB];
@@ -163,7 +164,7 @@ START_TEST(others_do_not_succeed) {
   EXPECT(s.seen.by_source == 0 && s.seen.by_peer == 0 && s.seen.another == 0);
   EXPECT(weft_node_neighbours(s.node) == 1);
   describe(2, LIVE, 6, OTHER, blob);
-  begin_again(&s, OTHER, blob); // somebody else at the source's address
+  begin_again(&s, OTHER, blob); // another identity at the source's address
   turn_for(s.node, s.x, 1, 8 * SECOND);
   EXPECT(s.seen.by_source == 0 && s.seen.by_peer == 0 && s.seen.another >= 1);
   EXPECT(weft_node_succeed(s.node, now_us()) == WEFT_E_STATE);

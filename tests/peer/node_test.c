@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes on real sockets of the loopback, in one process: a stream arrives byte for byte, through
-// neighbours found at a tracker too; a flood does no harm; who leaves is forgotten.
+// Nodes on real sockets of the loopback, in one process: a stream arrives byte for byte, also
+// through neighbours found at a tracker; a flood does no harm; nodes that leave are forgotten.
 #define _POSIX_C_SOURCE 200809L
 #include <netinet/in.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ typedef struct party {
   size_t got[NODES];
   bool ended, held_back;
   size_t neighbours_max; // 0: the default
-  bool gather;           // signed, and segments decoded together
+  bool gather;           // signed, and segments are decoded together
   size_t lost[NODES];
 } party;
 
@@ -106,7 +106,7 @@ static void read_all(party *p, size_t i, weft_engine *e) {
   }
 }
 
-// One turn of all, then a wait for whatever comes first.
+// One turn of all nodes, then a wait for whatever comes first.
 static void turn(party *p, size_t source) {
   struct pollfd fds[NODES];
   int64_t next = INT64_MAX;
@@ -151,7 +151,7 @@ START_TEST(a_stream_arrives) {
 }
 END_TEST
 
-// What is gathered is recoded to others meanwhile.
+// Segments that are decoded together arrive whole, and are recoded for others meanwhile.
 START_TEST(segments_are_decoded_together) {
   party p;
   party_new(&p);
@@ -170,14 +170,14 @@ START_TEST(segments_are_decoded_together) {
 }
 END_TEST
 
-// The source tells who else is there.
+// The source tells its neighbours of each other, and they connect.
 START_TEST(neighbours_find_each_other) {
   party p;
   party_new(&p);
   const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
   for (int i = 0; i < 3; i++)
     add(&p, WEFT_NODE_JOINING, &p.address[source]);
-  p.held_back = true; // nobody is done before they have met
+  p.held_back = true; // no node finishes before they have met
   const int64_t until = now_us() + 20000000;
   size_t met = 0;
   while (met < 3 && now_us() < until) {
@@ -195,7 +195,7 @@ START_TEST(neighbours_find_each_other) {
 }
 END_TEST
 
-// A source that takes two: the others hear of those, and are served by them.
+// A source that takes two neighbours tells the others of those, which serve them.
 START_TEST(a_full_source_sends_on_to_others) {
   party p;
   party_new(&p);
@@ -203,7 +203,7 @@ START_TEST(a_full_source_sends_on_to_others) {
   const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
   for (int i = 0; i < 5; i++)
     add(&p, WEFT_NODE_JOINING, &p.address[source]);
-  p.held_back = true; // who is nobody's neighbour yet is not waited for
+  p.held_back = true; // a node without neighbours yet is not waited for
   const int64_t until = now_us() + 20000000;
   size_t met = 0;
   while (met < 5 && now_us() < until) {
@@ -265,7 +265,7 @@ START_TEST(a_tracker_is_no_neighbour) {
 }
 END_TEST
 
-// The last of the party is gone, and the source has heard of it: after 17 s, if the word was lost.
+// The last of the party leaves, and the source notices: after 17 s, if the farewell was lost.
 static void leave(party *p, size_t source, size_t leaver) {
   const int64_t until = now_us() + 60000000;
   while (weft_node_links(p->node[source]) != p->count - 1 && now_us() < until)
@@ -286,7 +286,7 @@ static weft_node_statistics statistics_of(const party *p, size_t node) {
   return s;
 }
 
-// An identity is counted once, by the best that it did.
+// An identity that returns is counted once, by the most that it achieved.
 START_TEST(who_comes_again_is_counted_once) {
   party p;
   party_new(&p);
@@ -299,7 +299,7 @@ START_TEST(who_comes_again_is_counted_once) {
     const weft_node_statistics s = statistics_of(&p, source);
     EXPECT(s.left_early == 1 && s.had_all == 0);
   }
-  add(&p, WEFT_NODE_JOINING, &p.address[source]); // the same again, and now it stays
+  add(&p, WEFT_NODE_JOINING, &p.address[source]); // the same again, and this time it stays
   const int64_t until = now_us() + 60000000;
   while (weft_node_links(p.node[source]) != 2 && now_us() < until)
     turn(&p, source);
@@ -334,7 +334,7 @@ START_TEST(who_leaves_is_forgotten) {
 }
 END_TEST
 
-// Noise of a stranger, some of it with the right first byte.
+// A flood of a stranger's noise, some of it with the right first byte, does no harm.
 START_TEST(a_flood_does_no_harm) {
   party p;
   party_new(&p);
@@ -375,7 +375,7 @@ START_TEST(addresses_as_people_write_them) {
   EXPECT(strcmp(weft_address_text(&a, text), "[::1]:9000") == 0);
   EXPECT(weft_address_parse(":7000", &a) && a.port == 7000);
   EXPECT(weft_address_parse("7000", &a) && a.port == 7000);
-  EXPECT(weft_address_parse("[fe80::2%1]:9", &a) && a.port == 9); // the loopback, everywhere
+  EXPECT(weft_address_parse("[fe80::2%1]:9", &a) && a.port == 9); // the loopback on every machine
   EXPECT(strcmp(weft_address_text(&a, text), "[fe80::2%lo]:9") == 0);
   EXPECT(weft_address_parse("[fe80::2%lo]:9", &b) && memcmp(a.ip, b.ip, sizeof a.ip) == 0);
   EXPECT(weft_address_parse("[fe80::2]:9", &b) && memcmp(a.ip, b.ip, sizeof a.ip) != 0);
@@ -419,7 +419,7 @@ static void give(void *user, void *memory) {
   w->inner.allocator.free(w->inner.allocator.user, memory);
 }
 
-// What a node with a stream of that rate and lag takes before there is any of it.
+// Returns how much memory a node with a stream of that rate and lag takes before any of it arrives.
 static size_t weight(uint64_t rate_bits_per_s, uint32_t lag_ms) {
   weighed w = {.allocator = {.alloc = weigh, .free = give, .user = &w}};
   weft_node_options options = {.role = WEFT_NODE_SOURCE,
@@ -441,7 +441,8 @@ static size_t weight(uint64_t rate_bits_per_s, uint32_t lag_ms) {
   return w.bytes;
 }
 
-// Windows span the lag, up to the most that one may be, whatever somebody says of his stream.
+// Windows span the lag at the rate, up to the largest window allowed, whatever a node claims of its
+// stream.
 START_TEST(windows_grow_with_rate_and_lag) {
   const size_t least = weight(1000, 100), most = weight(1000000000, 60000);
   EXPECT(least < weight(20000000, 3000) && weight(20000000, 3000) < most);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What push sends and pull asks for next, asked of the policies themselves over windows made by
-// hand: of what is held in part, of what is newest, of what is forgone.
+// Asks the policies directly what push sends and pull requests next, over windows made by hand:
+// segments held in part, the newest ones, and forgone ones.
 #include <string.h>
 
 #include "tests/peer/fixture.h"
@@ -9,11 +9,11 @@
 enum { BLOCKS = 64, WINDOW = 4 };
 
 // Our window and that of our one neighbour: segments first .. first + window - 1, which is the
-// newest; segment s stands at s % window.
+// newest; segment s is at s % window.
 typedef struct scene {
   bool live, source;
   unsigned forgone;
-  uint8_t its_forgone; // by the neighbour
+  uint8_t its_forgone; // classes that the neighbour forgoes
   bool narrow;
   uint64_t first;
   size_t window, batch_max;
@@ -51,8 +51,8 @@ static bool pick(const scene *c, weft_rng_chacha *chacha, weft_policy_choice *ch
   return weft_policy_push.pick(NULL, &view, &rng, choice);
 }
 
-// One neighbour that lacks all of one segment, of which we have `rank` and sent `sent`: how many
-// packets push would send it now.
+// Returns how many packets push would send now to one neighbour that lacks all of one segment, of
+// which we have `rank` and have sent `sent`.
 static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
   const weft_policy_segment own = {.blocks = BLOCKS, .rank = rank, .received = rank, .sent = sent};
   const weft_policy_want want = {.accepts = 1};
@@ -71,18 +71,18 @@ static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
 START_TEST(little_of_a_segment_is_sent_to_few) {
   EXPECT(pushed(0, 0, false) == 0);
   EXPECT(pushed(1, 0, false) == 1);   // what is held, and no more to one
-  EXPECT(pushed(1, 2, false) == 1);   // to a third
+  EXPECT(pushed(1, 2, false) == 1);   // to a third neighbour
   EXPECT(pushed(1, 3, false) == 0);   // 2 r + 1 went out
   EXPECT(pushed(31, 60, false) == 3); // 63 in all
   EXPECT(pushed(31, 63, false) == 0);
   EXPECT(pushed(32, 63, false) == 32); // half of it: as much as is wanted
   EXPECT(pushed(64, 1000, false) == 64);
-  EXPECT(pushed(8, 1000, true) == 8); // a source has nobody to wait for
+  EXPECT(pushed(8, 1000, true) == 8); // a source waits for no other
 }
 END_TEST
 
-// One neighbour whose window is segments 4 to 7. We have all of 4, 5 and 6, and `rank` packets of
-// 7, the newest. How often, of 1,000 picks, push takes each.
+// Counts how often, in 1,000 picks, push takes each segment, for one neighbour whose window is
+// segments 4 to 7. We have all of 4, 5 and 6, and `rank` packets of 7, the newest.
 static void count_picks(bool live, const weft_policy_want wants[WINDOW], uint16_t rank,
                         unsigned count[8]) {
   weft_policy_segment own[WINDOW];
@@ -100,7 +100,8 @@ static void count_picks(bool live, const weft_policy_want wants[WINDOW], uint16_
   }
 }
 
-// Else it would begin its way through the mesh only when those played sooner are complete.
+// Live, the newest segment goes first if a neighbour has little of it; otherwise it would begin its
+// way through the mesh only when earlier ones are complete.
 START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
   const weft_policy_want none = {.accepts = 1};
   weft_policy_want wants[4] = {none, none, none, none};
@@ -109,7 +110,7 @@ START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
   EXPECT(count[7] == 1000);
   count_picks(true, wants, 0, count); // we have nothing of it
   EXPECT(count[6] == 1000);
-  wants[3].rank = 15; // less than a quarter, but what is on its way to it makes one
+  wants[3].rank = 15; // less than a quarter, but with what is in flight a quarter
   count_picks(true, wants, 64, count);
   EXPECT(count[7] == 1000);
   wants[3].in_flight = 1;
@@ -124,12 +125,12 @@ START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
   EXPECT(count[7] == 0 && count[4] > 600);
   for (size_t i = 0; i < 4; i++)
     wants[i] = none;
-  count_picks(false, wants, 64, count); // on demand nothing is new: those played first, always
+  count_picks(false, wants, 64, count); // on demand nothing is new: always those played first
   EXPECT(count[4] > 600);
 }
 END_TEST
 
-// Of 2^i classes one is forgone each 16 / 2^i segments.
+// Of 2^i classes, one is forgone every 16 / 2^i segments.
 START_TEST(classes_are_spread_evenly) {
   for (unsigned classes = 0; classes <= WEFT_POLICY_CLASSES; classes++) {
     unsigned count = 0;
@@ -142,8 +143,8 @@ START_TEST(classes_are_spread_evenly) {
 }
 END_TEST
 
-// Which of segments 5 to 8, or how->first and so on, push takes, of which we have everything and a
-// neighbour `rank` packets each: a bit for each that is taken, and bit 0 if none is.
+// Returns which of segments 5 to 8, or how->first and so on, push takes if we have everything and a
+// neighbour `rank` packets of each: a bit for each that is taken, and bit 0 if none is.
 static uint64_t picked_from(const uint16_t rank[WINDOW], const scene *how) {
   weft_policy_segment own[WINDOW];
   weft_policy_want wants[WINDOW];
@@ -180,7 +181,7 @@ static const uint16_t all[4] = {32, 32, 32, 32}, newest[4] = {32, 32, 32, 0},
 
 START_TEST(what_is_forgone_comes_last) {
   EXPECT(picked(all, 0) == (S5 | S6 | S7 | S8));
-  EXPECT(picked(all, 4) == (S5 | S6 | S7)); // each fourth is forgone
+  EXPECT(picked(all, 4) == (S5 | S6 | S7)); // every fourth is forgone
   EXPECT(picked(all, 8) == (S5 | S7));
   EXPECT(picked(newest, 0) == S8); // a quarter of it, before all others
   EXPECT(picked(newest, 4) == (S5 | S6 | S7));
@@ -190,13 +191,14 @@ START_TEST(what_is_forgone_comes_last) {
 }
 END_TEST
 
-// By a live source, too. Where it is the neighbour's link that does not carry it, it is not sent.
+// What a neighbour forgoes comes last, also from a live source. If the reason is the neighbour's
+// own link, it is not sent at all.
 START_TEST(what_a_neighbour_forgoes_comes_last_or_not) {
   for (int source = 0; source < 2; source++) {
     const scene fourth = {.source = source, .its_forgone = 4},
                 narrow = {.source = source, .its_forgone = 4, .narrow = true},
                 asks = {.source = source,
-                        .first = 13, // 15 is of the last class
+                        .first = 13, // 15 belongs to the last class
                         .its_forgone = WEFT_POLICY_ASKS,
                         .narrow = true},
                 nearly = {.source = source,
@@ -214,8 +216,9 @@ START_TEST(what_a_neighbour_forgoes_comes_last_or_not) {
 }
 END_TEST
 
-// One neighbour with `rank` packets of a segment that is played after `left` of its lag, of which
-// we have `received` and were asked for `asked` more: how many packets pull asks it for.
+// Returns how many packets of a segment that is played after `left` of its lag pull requests from
+// one neighbour with `rank` packets of it, when we have received `received` and `asked` more are
+// requested.
 static size_t pulled(uint16_t received, uint16_t asked, uint16_t rank, double left) {
   const weft_policy_segment own = {
       .blocks = BLOCKS, .rank = received, .received = received, .asked = asked};
@@ -242,8 +245,8 @@ static size_t pulled(uint16_t received, uint16_t asked, uint16_t rank, double le
   return weft_policy_pull.ask(NULL, &view, &rng, &choice) ? choice.count : 0;
 }
 
-// One neighbour that lacks both of two segments; as much as all of the first went out. How often,
-// of 1,000 picks, `policy` at a source takes the first.
+// One neighbour lacks two segments entirely; enough of the first was sent. Returns how often, in
+// 1,000 picks, `policy` at a source takes the first.
 static unsigned again(const weft_policy *policy, bool bulk, uint16_t suppliers, bool second_there) {
   const weft_policy_segment own[2] = {
       {.blocks = BLOCKS, .rank = BLOCKS, .sent = BLOCKS},
@@ -277,7 +280,7 @@ static unsigned again(const weft_policy *policy, bool bulk, uint16_t suppliers, 
 START_TEST(a_bulk_source_sends_first_what_went_out_least) {
   EXPECT(again(&weft_policy_push, true, 2, true) == 0);
   EXPECT(again(&weft_policy_push, true, 2, false) == 1000); // when there is nothing else
-  EXPECT(again(&weft_policy_push, true, 1, true) > 600);    // nobody else can give the rest
+  EXPECT(again(&weft_policy_push, true, 1, true) > 600);    // no other node can give the rest
   EXPECT(again(&weft_policy_push, false, 2, true) > 600);   // it is played first
   EXPECT(again(&weft_policy_source_only, true, 2, true) > 600);
 }
@@ -285,15 +288,15 @@ END_TEST
 
 START_TEST(no_more_is_asked_for_than_may_be_news) {
   EXPECT(pulled(0, 0, 0, 0.9) == 0);
-  EXPECT(pulled(10, 0, 15, 0.9) == 5);  // for sure
+  EXPECT(pulled(10, 0, 15, 0.9) == 5);  // surely useful
   EXPECT(pulled(10, 0, 64, 0.9) == 16); // a burst
-  EXPECT(pulled(10, 3, 15, 0.9) == 2);  // for sure beside what is coming
-  EXPECT(pulled(10, 10, 15, 0.9) == 2); // it may be what is coming: a fourth
-  EXPECT(pulled(15, 0, 15, 0.9) == 0);  // nobody knows, and there is time
-  EXPECT(pulled(15, 0, 15, 0.5) == 1);  // and there is little
-  EXPECT(pulled(40, 0, 33, 0.5) == 2);  // the 32nd part
+  EXPECT(pulled(10, 3, 15, 0.9) == 2);  // surely useful besides what is coming
+  EXPECT(pulled(10, 10, 15, 0.9) == 2); // it may be what is coming: a quarter
+  EXPECT(pulled(15, 0, 15, 0.9) == 0);  // unknown, and there is time
+  EXPECT(pulled(15, 0, 15, 0.5) == 1);  // and there is little time
+  EXPECT(pulled(40, 0, 33, 0.5) == 2);  // one 32nd
   EXPECT(pulled(60, 4, 64, 0.9) == 0);  // all of it is coming
-  EXPECT(pulled(60, 4, 64, 0.5) == 1);  // some of it may be lost: of a fourth
+  EXPECT(pulled(60, 4, 64, 0.5) == 1);  // some of it may be lost: of a quarter
   EXPECT(pulled(64, 0, 64, 0.5) == 0);  // it is here
 }
 END_TEST

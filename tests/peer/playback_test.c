@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Playback in small swarms: live continuity through loss, churn and late joins; VoD pace, stalls,
-// seeks and joins from the beginning; the source's departure.
+// Playback in small swarms: live continuity through loss, churn and late joins; pace, stalls, seeks
+// and joins at the beginning on demand; the source's departure.
 #include <stdlib.h>
 
 #include "tests/peer/swarm.h"
@@ -40,7 +40,8 @@ static double continuity(const swarm *s, size_t node) {
   return x.due ? (double)x.in_time / (double)x.due : 0;
 }
 
-// Everybody joins at the start: all segments in time, every byte right, all start within 3 s.
+// Expects, when all join at the start, every segment in time, every byte right, and every start
+// within 3 s.
 static void expect_live(swarm *s, size_t nodes) {
   swarm_start(s, NULL);
   for (size_t i = 1; i < nodes; i++)
@@ -82,7 +83,8 @@ START_TEST(live_plays_by_rate_without_trust) {
 }
 END_TEST
 
-// Who comes when the end is known plays what others still have to play, or nothing, and is done.
+// A node that comes when the end is known plays what others still have to play, or nothing, and is
+// done.
 START_TEST(who_joins_at_the_end_of_a_live_stream_ends_with_it) {
   for (int trust = 0; trust < 2; trust++)
     for (int64_t late_us = SECOND / 2; late_us <= 5 * SECOND / 2; late_us += SECOND) {
@@ -96,14 +98,14 @@ START_TEST(who_joins_at_the_end_of_a_live_stream_ends_with_it) {
       swarm_connect(s, late, 0);
       swarm_run(s, s->now_us + 5 * SECOND);
       EXPECT(weft_engine_done(s->node[late].engine) && !s->node[late].wrong);
-      EXPECT(s->node[late].read > 0 || late_us > SECOND); // older than the lag: nobody gives it
+      EXPECT(s->node[late].read > 0 || late_us > SECOND); // older than the lag: no node gives it
       swarm_free(s);
     }
 }
 END_TEST
 
-// A live input with a rate that begins 8 s after everybody came, and then pauses for 8 s: longer
-// than the lag. Nothing of it is late for that.
+// A live input with a rate begins 8 s after all nodes came, and then pauses for 8 s, longer than
+// the lag: nothing is late for that.
 START_TEST(live_waits_for_a_late_and_for_a_pausing_input) {
   swarm *s = live(7);
   s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
@@ -133,8 +135,8 @@ START_TEST(live_plays_with_checksums) {
 }
 END_TEST
 
-// Everybody knows the source, which can send four copies: new segments get out all the same, and
-// the peers do the rest.
+// Every peer has the source as neighbour, which can send four copies only: new segments still get
+// out, and the peers do the rest.
 START_TEST(a_crowd_at_the_source_is_served_by_itself) {
   swarm *s = live(12);
   s->fate = lossy;
@@ -178,7 +180,7 @@ START_TEST(late_joiners_of_a_live_stream_start_near_its_edge) {
   const weft_engine_statistics x = swarm_statistics(s, late);
   EXPECT(x.startup_us >= 0 && x.startup_us <= 2 * SECOND);
   EXPECT(continuity(s, late) == 1.0 && !s->node[late].wrong && x.due > 50);
-  // All play the same segment at the same time, as nearly as delays are known.
+  // All nodes play the same segment at the same time, as nearly as delays are known.
   int64_t here, there;
   EXPECT_OK(weft_engine_play_time(s->node[late].engine, 100, &here));
   EXPECT_OK(weft_engine_play_time(s->node[1].engine, 100, &there));
@@ -187,7 +189,7 @@ START_TEST(late_joiners_of_a_live_stream_start_near_its_edge) {
 }
 END_TEST
 
-// Peers die without a word and others come, once a second; who stays sees hardly anything of it.
+// Once a second a peer dies without a word and another comes; those that stay hardly notice.
 START_TEST(live_goes_on_through_churn) {
   swarm *s = live(6);
   s->fate = lossy;
@@ -300,8 +302,8 @@ START_TEST(vod_seeks_forwards_and_back) {
 }
 END_TEST
 
-// Of two jumps in a row neighbours hear at once: what was here before the first they must not take
-// for being here still.
+// After two jumps in a row, reported together, neighbours must not take what was here before the
+// first jump for being here still.
 START_TEST(who_seeks_there_and_back_gets_again_what_was_dropped) {
   for (int coded = 0; coded < 2; coded++) {
     swarm *s = swarm_new(input, sizeof input, 19);
@@ -346,7 +348,7 @@ START_TEST(vod_stalls_and_goes_on) {
 }
 END_TEST
 
-// Bulk, joined in the middle of a stream that does not wait: from what is still there.
+// A node that joins a bulk stream that does not wait starts with the oldest segment there is.
 START_TEST(a_late_joiner_starts_with_the_oldest_segment_there_is) {
   swarm *s = vod(11);
   s->options.mode = WEFT_MODE_BULK;
@@ -366,8 +368,8 @@ START_TEST(a_late_joiner_starts_with_the_oldest_segment_there_is) {
 }
 END_TEST
 
-// A full source: the place of a neighbour that was killed is another's as soon as that may be gone
-// and somebody wants it; where nobody does it stays, as silence has many reasons.
+// At a full source, the place of a killed neighbour goes to another node as soon as that may be
+// gone and a node seeks a place; otherwise the place is kept, as silence has many reasons.
 static void expect_place(bool sought) {
   enum { PLACES = 4 };
   swarm *s = live(sought ? 12 : 13);
@@ -382,7 +384,7 @@ static void expect_place(bool sought) {
   swarm_kill(s, 1, false);
   swarm_run(s, 2 * SECOND + SEGMENT_US);
   if (sought)
-    swarm_connect(s, PLACES + 1, 0); // refused: nobody knows yet
+    swarm_connect(s, PLACES + 1, 0); // refused: that is not known yet
   swarm_run(s, 5 * SECOND);
   EXPECT((s->node[PLACES + 1].lost[WEFT_LOST_FULL] > 0) == sought);
   EXPECT(s->node[0].lost[WEFT_LOST_SILENT] == sought);

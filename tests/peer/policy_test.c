@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies and codecs of the tree, and one from outside without payloads; congestion control;
-// memory and idleness.
+// The tree's policies and codecs, and an outside codec without payloads; congestion control; memory
+// and idleness.
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static swarm *live(uint64_t salt, const weft_policy *policy) {
   return s;
 }
 
-// Everybody knows `degree` others.
+// Each node knows `degree` others.
 static void fill(swarm *s, size_t nodes, size_t degree) {
   for (size_t i = 1; i < nodes; i++) {
     swarm_add(s, NULL);
@@ -36,7 +36,7 @@ static void fill(swarm *s, size_t nodes, size_t degree) {
   }
 }
 
-// Least continuity of one peer, and of all together.
+// Expects at least this continuity of each peer, and of all together.
 static void expect_all(swarm *s, size_t nodes, double each, double together) {
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   double due = 0, in_time = 0;
@@ -62,7 +62,7 @@ START_TEST(pull_plays_everything) {
     useless += x.received_dependent + x.received_late;
     all += x.received_packets;
   }
-  EXPECT(useless * 4 < all); // it asks for what it needs
+  EXPECT(useless * 4 < all); // it requests what it needs
   swarm_free(s);
 }
 END_TEST
@@ -73,7 +73,7 @@ START_TEST(rarest_first_plays_blocks) {
   s->options.requests_max = 8;
   swarm_start(s, NULL);
   fill(s, 16, 8);
-  expect_all(s, 16, 0.95, 0.99); // without coding, a few segments of eighty
+  expect_all(s, 16, 0.95, 0.99); // without coding, a few segments of eighty are missing
   uint64_t source = s->node[0].data_sent, useless = 0, all = 0;
   for (size_t i = 1; i < 16; i++) {
     const weft_engine_statistics x = swarm_statistics(s, i);
@@ -94,7 +94,7 @@ START_TEST(source_only_leaves_peers_silent) {
   uint64_t sent = 0;
   for (size_t i = 1; i < 5; i++)
     sent += swarm_statistics(s, i).sent_packets;
-  EXPECT(sent * 20 < swarm_statistics(s, 0).sent_packets); // repair alone
+  EXPECT(sent * 20 < swarm_statistics(s, 0).sent_packets); // repairs only
   swarm_free(s);
 }
 END_TEST
@@ -181,14 +181,14 @@ static const weft_codec counted_codec = {.name = "counted",
                                          .verify_token = counted_verify,
                                          .token_packet_bytes = counted_bytes};
 
-// Two engines that share their scratch, by hand: 0 is the source.
+// Two engines that share their scratch memory, driven by hand: 0 is the source.
 typedef struct couple {
   weft_ctx *ctx;
   weft_engine_options options;
   weft_engine_scratch *scratch;
   weft_rng_chacha chacha[2];
   weft_engine *engine[2];
-  uint64_t wire; // bytes of the source's
+  uint64_t wire; // bytes that the source sent
 } couple;
 
 static void couple_new(couple *c, bool checksums) {
@@ -227,7 +227,7 @@ static void couple_free(couple *c) {
   weft_ctx_free(c->ctx);
 }
 
-// What one of them says goes to the other, from copies: the scratch is used again by then.
+// Carries what one engine says to the other, from copies: by then the scratch is in use again.
 static void couple_carry(couple *c, size_t from, int64_t now_us) {
   weft_burst burst;
   while (weft_engine_output(c->engine[from], now_us, &burst) == WEFT_OK) {
@@ -306,13 +306,12 @@ START_TEST(an_engine_is_small) {
                                        .trust = &weft_trust_counted};
   const size_t bytes = weft_engine_memory_bytes(&options);
   ck_assert_msg(bytes > 0 && bytes <= 12 * 1024, "%zu bytes", bytes);
-  const size_t hot = weft_engine_hot_bytes(&options); // what is worth fetching beforehand
+  const size_t hot = weft_engine_hot_bytes(&options); // what is worth prefetching
   ck_assert_msg(hot > 0 && hot <= 4 * 1024 && hot < bytes, "%zu of %zu bytes", hot, bytes);
 }
 END_TEST
 
-// A bottleneck of 4 Mbit/s behind node 0, with a queue of its own, which drops what it has no room
-// for.
+// A bottleneck of 4 Mbit/s behind node 0, whose queue drops what it has no room for.
 static struct {
   int64_t until_us, holds_us, worst_us; // worst_us: after two seconds
   uint64_t came, dropped;
@@ -327,13 +326,13 @@ static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
   const bool room = waits_us <= queue.holds_us;
   queue.came++;
   queue.dropped += !room;
-  queue.until_us += room ? 100 * 8 / 4 : 0; // of about 100 bytes
+  queue.until_us += room ? 100 * 8 / 4 : 0; // for about 100 bytes
   if (room && s->now_us > 2 * SECOND && waits_us > queue.worst_us)
     queue.worst_us = waits_us;
   return (fixture_fate){.copies = room, .delay_us = 20000 + waits_us};
 }
 
-// A neighbour that greets and whose map does not come seems to lack everything: it is sent nothing.
+// A neighbour that has greeted and not sent its map seems to lack everything, and is sent nothing.
 START_TEST(a_stranger_is_sent_nothing_before_its_map) {
   swarm *s = live(9, &weft_policy_push);
   s->options.rate_bits_per_s = 0;
@@ -364,7 +363,7 @@ START_TEST(a_stranger_is_sent_nothing_before_its_map) {
 }
 END_TEST
 
-// Whatever the queue holds: the path is filled, and little of it queues for long or is dropped.
+// LEDBAT fills the path whatever the queue holds, and little queues for long or is dropped.
 START_TEST(ledbat_fills_a_path_and_keeps_the_queue_short) {
   enum { MANY = 2000, BEST_US = MANY * 16 * 100 * 8 / 4 };
   static const int64_t holds_us[] = {500000, 30000};
@@ -388,8 +387,8 @@ START_TEST(ledbat_fills_a_path_and_keeps_the_queue_short) {
 }
 END_TEST
 
-// In a row, each with one neighbour to have it from, on paths that lose what ends bursts, what
-// acknowledges them and what asks for more as often as all else.
+// Four nodes in a row, each with one supplier, on paths that lose ends of bursts, acknowledgements
+// and requests as often as all else.
 static void row_of_four(uint64_t salt, const weft_policy *policy, double least) {
   swarm *s = live(salt, policy);
   s->options.congestion = true;
@@ -403,11 +402,12 @@ static void row_of_four(uint64_t salt, const weft_policy *policy, double least) 
 START_TEST(losses_do_not_stop_ledbat) { row_of_four(7, &weft_policy_push, 0.99); }
 END_TEST
 
-// But for the first segments, which may be due before their first requests arrive.
+// Losses do not stop pull, except for the first segments, which may be due before their first
+// requests arrive.
 START_TEST(losses_do_not_stop_pull) { row_of_four(8, &weft_policy_pull, 0.95); }
 END_TEST
 
-// A live stream that stands still: nothing but the timers of the document.
+// During a pause of a live stream, engines run only the timers of the document.
 START_TEST(idle_engines_sleep) {
   swarm *s = live(6, &weft_policy_push);
   swarm_start(s, NULL);
@@ -415,7 +415,7 @@ START_TEST(idle_engines_sleep) {
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   const uint64_t before = s->sequence;
   swarm_run(s, s->now_us + 60 * SECOND);
-  EXPECT(s->sequence - before < 60 * 6 / 5); // six ends of links, a word each 10 s, and replies
+  EXPECT(s->sequence - before < 60 * 6 / 5); // six ends of links, a message each 10 s, and replies
   swarm_free(s);
 }
 END_TEST

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile and greedy peers: polluters are found and banned, with checksums and without, nobody
-// gives out a wrong byte, and free riders do no harm. Damage of any field of any message.
+// Hostile and greedy peers: polluters are found and banned, with checksums and without, no peer
+// gives out a wrong byte, and free riders do no harm. Any field of any message may be damaged.
 #include "peer/engine/checksum_rows.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_allocator.h"
@@ -28,7 +28,7 @@ static swarm *live(uint64_t salt, bool checksums) {
   return s;
 }
 
-// 20 peers of which every fifth is of another kind; each knows three that came before it.
+// Adds 20 peers, every fifth of another kind; each knows three earlier ones.
 static void fill(swarm *s, size_t nodes) {
   swarm_start(s, NULL);
   for (size_t i = 1; i < nodes; i++) {
@@ -124,8 +124,9 @@ START_TEST(a_bulk_stream_survives_a_polluter) {
 }
 END_TEST
 
-// What is asked for by number, too, comes from one alone after it was spoilt. In one such run of
-// twenty a manifest was lost, and had been dropped where it was asked for.
+// An uncoded stream survives a polluter: a spoilt segment's blocks, requested by number, come from
+// one neighbour alone afterwards. In one run of twenty, a manifest was lost and dropped by the
+// neighbour it was requested from.
 START_TEST(an_uncoded_stream_survives_a_polluter) {
   for (uint64_t salt = 7; salt < 12; salt++) {
     swarm *s = swarm_new(input, sizeof input, salt);
@@ -148,8 +149,8 @@ START_TEST(free_riders_do_no_harm) {
 }
 END_TEST
 
-// The network flips a bit of every sixteenth datagram, of any field: with no session layer below,
-// the engine alone must keep wrong bytes in.
+// The network flips a bit, of any field, in every sixteenth datagram: without a session layer
+// below, the engine alone must keep wrong bytes in.
 START_TEST(damage_never_comes_out) {
   for (uint64_t salt = 0; salt < 6; salt++) {
     swarm *s = live(100 + salt, salt % 2);
@@ -177,7 +178,7 @@ START_TEST(failed_allocations_do_no_harm) {
     fill(s, 5);
     s->node[3].polluter = true;
     atomic_store(&memory.calls, 0);
-    memory.fail_at = n; // of those that the stream makes
+    memory.fail_at = n; // of the stream's allocations
     swarm_run(s, 9 * SECOND);
     expect_right(s);
     EXPECT(honest_continuity(s) >= 0.9);
@@ -217,7 +218,7 @@ START_TEST(checksums_are_linear_and_notice_changes) {
     size_t same = 0;
     for (size_t r = 0; r < 8; r++)
       same += x[r] == y[r];
-    EXPECT(same < 8); // eight in 2^64
+    EXPECT(same < 8); // a probability of eight in 2^64
     a[at] = old;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which neighbour makes room for somebody else: one of no use, where somebody else is known.
+// Which neighbour makes room for another node: a useless one, when another node is known.
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
@@ -7,10 +7,10 @@ enum { MAP_EVERY_US = SECOND, MOST_S = 60, GRACE_S = 15 };
 
 typedef struct conduct { // for a minute
   size_t neighbours;
-  uint64_t gives[MOST]; // blocks, one a second
+  uint64_t gives[MOST]; // blocks given, one a second
   bool source[MOST];
-  bool known;    // somebody else is
-  bool complete; // nothing is lacked here
+  bool known;    // another node is known
+  bool complete; // nothing is missing here
 } conduct;
 
 static void come(scene *s, const conduct *c) {
@@ -31,7 +31,8 @@ static bool is_there(const scene *s, size_t neighbour) {
   return weft_engine_get_neighbour(s->engine, neighbour, &x) == WEFT_OK;
 }
 
-// Who is gone after a minute, a bit for each; `when_s`: when the first of them was told.
+// Returns which neighbours are gone after a minute, a bit for each; `when_s`: when the first was
+// told.
 static unsigned gone_of(const conduct *c, int *when_s) {
   static const weft_peer_address stranger = {.length = 1, .bytes = {99}};
   uint64_t given[MOST] = {0}, next = 0;
@@ -63,16 +64,17 @@ static unsigned gone_of(const conduct *c, int *when_s) {
   return gone;
 }
 
-// Neighbour 1 gives nothing. What comes before it is enough for the other, who gives all the time.
+// Neighbour 1 gives nothing and makes room. What comes before it is enough for the other, which
+// gives all the time.
 START_TEST(who_gives_nothing_makes_room) {
   int when_s = 0;
   const conduct idle = {.neighbours = 2, .gives = {MOST_S}, .known = true};
   EXPECT(gone_of(&idle, &when_s) == 2 && when_s >= GRACE_S && when_s <= GRACE_S + 11);
   conduct other = idle;
-  other.known = false; // for nobody
+  other.known = false; // no other node is known
   EXPECT(gone_of(&other, &when_s) == 0);
   other = idle;
-  other.complete = true; // of nobody is anything lacked
+  other.complete = true; // nothing is missing
   EXPECT(gone_of(&other, &when_s) == 0);
   other = idle;
   other.source[1] = true;
@@ -85,7 +87,7 @@ START_TEST(who_gives_nothing_makes_room) {
 }
 END_TEST
 
-// There are places left, which strangers get first.
+// No neighbour makes room while places are left; strangers get those first.
 START_TEST(nobody_makes_room_where_some_is_left) {
   int when_s = 0;
   const conduct alone = {.neighbours = 1, .known = true};

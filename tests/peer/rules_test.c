@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of docs/protocol.md that a swarm hardly notices when they are broken: who is dialled, what
-// is answered, asked for and kept.
+// Rules of docs/protocol.md whose breach a swarm hardly notices: which nodes are dialled, what is
+// answered, requested and kept.
 #include <string.h>
 
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
-// --- Who is dialled
+// --- Which nodes are dialled
 
 START_TEST(who_never_answers_is_forgotten) {
   scene s;
@@ -32,15 +32,15 @@ END_TEST
 
 // --- What is answered
 
-// It has made one segment.
+// Makes a source that has made one segment.
 static void one_made(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_s) {
   static const uint8_t data[N * K];
   scene_new_source(s, mode, upload_bits_per_s);
   EXPECT_OK(weft_engine_source_put(s->engine, data, sizeof data, 0, s->now_us));
 }
 
-// A manifest goes before the first packet of its segment, and what was asked for goes after it:
-// also where something that is not here was asked for before.
+// A manifest is sent before the first packet of its segment, and requested data after it, also when
+// something that is not here was requested before.
 START_TEST(a_manifest_takes_no_answer_away) {
   static const uint8_t data[N * K];
   enum { ASKED = 4 };
@@ -58,7 +58,8 @@ START_TEST(a_manifest_takes_no_answer_away) {
 }
 END_TEST
 
-// What a swarm lost of a segment all its peers ask the source for: one small answer in `ask`.
+// A live source answers little and seldom: all peers of a swarm request what it lost of a segment,
+// and get one small answer per `ask`.
 START_TEST(a_live_source_answers_little_and_seldom) {
   scene s;
   one_made(&s, WEFT_MODE_LIVE, 0);
@@ -91,7 +92,8 @@ START_TEST(those_who_ask_are_answered_by_turns) {
 }
 END_TEST
 
-// Who asks for more of a segment before the first have come wants those, too, but no more than all.
+// Requests for one segment add up, up to all of it: a node that requests more before the first
+// packets have come wants those, too.
 START_TEST(requests_for_one_segment_add_up) {
   scene s;
   one_made(&s, WEFT_MODE_VOD, 0);
@@ -108,7 +110,8 @@ START_TEST(requests_for_one_segment_add_up) {
 }
 END_TEST
 
-// An uplink that takes longer for what was asked for than who asked waits for it.
+// What the requesting node has given up is not sent, when the uplink takes longer than that node
+// waits.
 START_TEST(what_is_asked_for_elsewhere_by_now_is_not_sent) {
   enum { BURST_BITS = 8 * BATCH * (K + 60), ASK_US = 100000 };
   scene s;
@@ -119,21 +122,22 @@ START_TEST(what_is_asked_for_elsewhere_by_now_is_not_sent) {
   }
   scene_run(&s, 20 * ASK_US);
   EXPECT(s.data[0] == BATCH && s.data[1] == 0);
-  scene_ask(&s, 1, 0, BATCH); // which it has not given up
+  scene_ask(&s, 1, 0, BATCH); // not given up yet
   scene_run(&s, ASK_US);
   EXPECT(s.data[1] == BATCH);
   scene_free(&s);
 }
 END_TEST
 
-// A viewer answers for what somebody may still play: until a twelfth of the lag after it was due.
+// A viewer gives what another may still play, until a twelfth of the lag after it was due, and
+// nothing later.
 START_TEST(what_is_past_its_time_is_not_sent) {
   scene s;
   int64_t due_us;
   scene_new(&s, WEFT_MODE_LIVE, false, false, 0);
   scene_add(&s, 0, 1, 0);
   scene_add(&s, 1, 0, WINDOW);
-  scene_whole(&s, 0, 0); // which begins the stream
+  scene_whole(&s, 0, 0); // this begins the stream
   scene_whole(&s, 0, 0);
   EXPECT_OK(weft_engine_play_time(s.engine, 0, &due_us));
   EXPECT(due_us == 8 * SECOND); // a lag of 3 s
@@ -149,7 +153,8 @@ START_TEST(what_is_past_its_time_is_not_sent) {
 }
 END_TEST
 
-// Else one that heard of the stream's time late would go on asking for what it gets from nobody.
+// A node that requests what is past is told the stream's time; one that learned it late would
+// otherwise go on requesting what no node gives.
 START_TEST(who_asks_for_what_is_past_is_told_the_time) {
   scene s;
   int64_t due_us;
@@ -173,9 +178,9 @@ START_TEST(who_asks_for_what_is_past_is_told_the_time) {
 }
 END_TEST
 
-// --- What is asked for
+// --- What is requested
 
-static size_t most_asked; // packets, at once
+static size_t most_asked; // packets at once
 
 static bool ask_for_all(void *user, const weft_policy_view *view, const weft_rng *rng,
                         weft_policy_choice *out) {
@@ -186,7 +191,8 @@ static bool ask_for_all(void *user, const weft_policy_view *view, const weft_rng
   return room > 0;
 }
 
-// Losses cost little of what it is asked for: a few packets that came, and it is as at first.
+// Losses reduce little of what a node requests from a neighbour: after a few packets have come, it
+// requests as much as at first.
 START_TEST(who_answers_is_soon_asked_for_as_much_as_at_first) {
   static const weft_policy greedy = {.name = "greedy", .ask = ask_for_all};
   scene s;
@@ -208,7 +214,7 @@ END_TEST
 
 // --- What is kept
 
-// Packets that wait for a checksum that never comes.
+// Only few packets wait for a checksum that never comes.
 START_TEST(few_packets_wait_for_a_checksum) {
   scene s;
   scene_new(&s, WEFT_MODE_LIVE, false, true, SECOND);
@@ -225,7 +231,7 @@ START_TEST(few_packets_wait_for_a_checksum) {
 }
 END_TEST
 
-// Bulk: who lacks what was dropped before it came is not waited for.
+// Bulk: a node that lacks what was dropped before it came is not waited for.
 START_TEST(who_is_too_late_holds_up_nobody) {
   static const uint8_t data[N * K];
   scene s;
@@ -245,7 +251,7 @@ START_TEST(who_is_too_late_holds_up_nobody) {
 }
 END_TEST
 
-// Bulk: after how many seconds one that does not get on is waited for no more.
+// Bulk: returns after how many seconds a node without progress is no longer waited for.
 static int waited_for(uint16_t room) {
   static const uint8_t data[N * K];
   scene s;
@@ -263,14 +269,15 @@ static int waited_for(uint16_t room) {
   return seconds;
 }
 
-// Whoever's window is full may wait himself for one that is given up for that.
+// A node whose window is full has twice the time: it may itself wait for one that is given up.
 START_TEST(who_has_no_room_has_twice_the_time) {
   EXPECT(waited_for(WINDOW) == 6);
   EXPECT(waited_for(0) == 11);
 }
 END_TEST
 
-// Who was given up and gets on is waited for as before, for as long from then on.
+// A node that was given up and makes progress again is waited for as before, for as long from then
+// on.
 START_TEST(who_gets_on_again_is_waited_for_again) {
   static const uint8_t data[N * K];
   scene s;
@@ -296,8 +303,8 @@ START_TEST(who_gets_on_again_is_waited_for_again) {
 }
 END_TEST
 
-// Packets of the one segment that a neighbour lacks after a jump, when its brake of that one comes
-// after so many maps.
+// Returns how many packets are sent of the one segment that a neighbour lacks after a jump, when
+// its brake for that segment comes after `maps` maps.
 static size_t sent_after_jump(int maps) {
   static const uint8_t data[N * K];
   scene s;
@@ -359,7 +366,7 @@ START_TEST(many_losses_halve_the_window) {
 }
 END_TEST
 
-// A live source that sent its neighbour a segment.
+// Makes a live source that has sent its neighbour a segment.
 static uint32_t source_that_sent(scene *s) {
   static const uint8_t data[N * K];
   weft_neighbour_statistics n;
@@ -374,7 +381,8 @@ static uint32_t source_that_sent(scene *s) {
   return (uint32_t)n.sent_packets;
 }
 
-// Round trips are taken for 200 ms before the first is measured.
+// The end of a burst is announced again if no acknowledgement comes; before the first measurement,
+// round trips are assumed to take 200 ms.
 START_TEST(the_end_of_a_burst_is_said_again) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -387,7 +395,7 @@ START_TEST(the_end_of_a_burst_is_said_again) {
   scene_run(&s, 410000);
   EXPECT(s.paces == bursts + 2);
   const weft_ack ack = {.sent = sent, .received = sent, .delay = 1};
-  scene_map(&s, 0, 1, WINDOW - 1); // it has it all: nothing else follows
+  scene_map(&s, 0, 1, WINDOW - 1); // it has everything: nothing else follows
   EXPECT_OK(scene_say(&s, 0, out, weft_ack_write(&ack, out)));
   scene_run(&s, SECOND);
   EXPECT(s.paces == bursts + 2);
@@ -395,7 +403,7 @@ START_TEST(the_end_of_a_burst_is_said_again) {
 }
 END_TEST
 
-// All that it was sent is acknowledged. The queueing that is seen.
+// Acknowledges all that was sent. Returns the queueing delay that is seen.
 static int64_t acknowledge(scene *s, uint32_t delay) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   weft_neighbour_statistics n;
@@ -407,8 +415,8 @@ static int64_t acknowledge(scene *s, uint32_t delay) {
   return n.queueing_us;
 }
 
-// After pauses of so long in which the clock of who acknowledges gains so much, and so many
-// segments after each.
+// Returns the queueing delay that is seen after pauses in which the acknowledging node's clock
+// gains gain_us, with this many segments after each.
 static int64_t seen_after_pauses(int pauses, int seconds, uint32_t gain_us, int segments) {
   static const uint8_t data[N * K];
   scene s;

@@ -52,7 +52,7 @@ void scene_free(scene *s) {
   weft_ctx_free(s->ctx);
 }
 
-// What it says of itself.
+// Takes what the engine says of itself.
 static void take_word(scene *s, const uint8_t *data, size_t bytes) {
   weft_message m;
   EXPECT_OK(weft_message_parse(data, bytes, 5, N, K, &m));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sessions that call each other: both must keep the same one.
+// Two nodes that call each other: both must keep the same session.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
@@ -14,7 +14,7 @@ START_TEST(both_sides_at_once_keep_one) {
     net_run(&n, jitter * 200);
     net_open(&n, 1, 0, NULL);
     net_run(&n, 8 * SECOND);
-    // Whatever was lost was replaced, and both ends speak through the same one.
+    // What was lost was replaced, and both ends use the same session.
     EXPECT(n.opens[0] >= 1 && n.opens[1] >= 1);
     EXPECT(n.losses[0] == 0 || n.lost[0].reason == WEFT_SESSION_REPLACED ||
            n.lost[0].reason == WEFT_SESSION_CLOSED);
@@ -36,8 +36,8 @@ START_TEST(both_sides_at_once_keep_one) {
 }
 END_TEST
 
-// Both at the same moment, so that neither can spare itself its own: the one that the smaller
-// identity began stays, on either side.
+// When both call at the same moment, so that neither can save its own handshake, the session that
+// the smaller identity began stays on both sides.
 START_TEST(the_smaller_identity_keeps_its_own) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -55,8 +55,8 @@ START_TEST(the_smaller_identity_keeps_its_own) {
 }
 END_TEST
 
-// Two behind NATs: the one's calls get through only once the other called as well. Then one
-// handshake is enough: the first caller's own is given up.
+// Two nodes are behind NATs, and one's calls get through only once the other has called as well.
+// Then one handshake is enough: the first caller gives up its own.
 START_TEST(who_calls_back_spares_the_caller_a_handshake) {
   for (int64_t after = SECOND / 10; after < 2 * SECOND; after += SECOND / 10) {
     net n;
@@ -82,7 +82,7 @@ START_TEST(who_calls_back_spares_the_caller_a_handshake) {
 }
 END_TEST
 
-// But not what seeks somebody else at that address.
+// But it does not give up a call for another identity at that address.
 START_TEST(who_is_called_goes_on_seeking_another) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes with one identity, which take each other's place; and a node that begins again, whose
-// neighbour asks whether it is there and calls it beside the session that it knows nothing of.
+// Two nodes with one identity displace each other; and a node that restarts without its sessions is
+// probed by its neighbour, and called in parallel to the session that it no longer knows.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
@@ -20,7 +20,7 @@ START_TEST(who_is_displaced_is_told_that_it_is_elsewhere) {
   net_open(&n, FIRST, HUB, NULL);
   net_run(&n, SECOND);
   EXPECT(n.opens[FIRST] == 1 && n.losses[FIRST] == 0);
-  for (size_t i = 0; i < 4; i++) { // by turns
+  for (size_t i = 0; i < 4; i++) { // alternately
     const size_t comes = i % 2 ? FIRST : SECOND_NODE, goes = i % 2 ? SECOND_NODE : FIRST;
     const size_t losses = n.losses[goes], others = n.losses[comes];
     net_open(&n, comes, HUB, NULL);
@@ -33,7 +33,8 @@ START_TEST(who_is_displaced_is_told_that_it_is_elsewhere) {
 }
 END_TEST
 
-// A node's own second session is no stranger's, in whatever order things come.
+// A node's own second session does not count as another node's with its identity, in whatever order
+// things arrive.
 START_TEST(ones_own_second_session_is_not_elsewhere) {
   for (int64_t jitter = 0; jitter < 20; jitter++) {
     net n;
@@ -79,13 +80,13 @@ START_TEST(who_is_there_answers_when_asked) {
   net_run(&n, SECOND);
   EXPECT(heard_us(&n) >= before_us + 3 * SECOND);
   EXPECT(n.moves[FIRST] == 0 && n.moves[HUB] == 0);
-  weft_sessions_ask(n.node[FIRST], 99999, n.now_us); // no link: nothing
+  weft_sessions_ask(n.node[FIRST], 99999, n.now_us); // no such link: nothing happens
   weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link + 1, n.now_us);
   net_free(&n);
 }
 END_TEST
 
-// It has the same identity, as of a key file, and none of the sessions.
+// Restarts a node with the same identity, as from a key file, and none of its sessions.
 static void begin_again(net *n, size_t node) {
   const weft_rng rng = weft_rng_chacha_table(&n->chacha[node]);
   const weft_sessions_options options = net_options(n, node, &rng);
@@ -115,7 +116,7 @@ START_TEST(who_began_again_is_called_beside_the_session) {
 }
 END_TEST
 
-// Somebody else at the address, while the node there says nothing, ends no session.
+// Another identity at the address ends no session while the node there is silent.
 START_TEST(a_stranger_at_the_address_ends_nothing) {
   net n;
   net_new_open(&n);

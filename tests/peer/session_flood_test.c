@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strangers send to the session layer, more than anybody could answer: it costs what
-// docs/session.md says, and keeps nobody else out.
+// More datagrams of strangers than the session layer can answer cost what docs/session.md says, and
+// keep no other node out.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-// Answers are never three times what was asked, and a flood without cookies costs no signature.
+// A flood is never answered with three times its bytes, and costs no signature without cookies.
 START_TEST(floods_are_limited) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -39,7 +39,7 @@ START_TEST(floods_are_limited) {
 }
 END_TEST
 
-// With a cookie of its own an address gets a bounded number of signatures.
+// An address with a cookie gets a bounded number of signatures.
 START_TEST(handshakes_are_limited) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -67,7 +67,7 @@ START_TEST(handshakes_are_limited) {
 }
 END_TEST
 
-static void same_secrets(net *n, size_t i) { // node i anew, another identity behind one address
+static void same_secrets(net *n, size_t i) { // a new node i: another identity behind one address
   uint8_t seed[32];
   const weft_rng rng = weft_rng_chacha_table(&n->chacha[i]);
   weft_sessions_free(n->node[i]);
@@ -77,8 +77,8 @@ static void same_secrets(net *n, size_t i) { // node i anew, another identity be
   EXPECT_OK(weft_sessions_new(n->ctx, &options, n->now_us, &n->node[i]));
 }
 
-// Somebody who asks for a signature all the time, from many ports of one address, does not keep
-// anybody else out.
+// A stranger that requests signatures all the time, from many ports of one address, keeps no other
+// address out.
 START_TEST(one_address_leaves_handshakes_to_others) {
   net n;
   size_t opened = 0;
@@ -106,7 +106,7 @@ START_TEST(one_address_leaves_handshakes_to_others) {
 }
 END_TEST
 
-// A flood of INITs from everywhere: newcomers still get a cookie within their few tries.
+// In a flood of INITs from everywhere, newcomers still get a cookie within their few tries.
 START_TEST(a_flood_leaves_cookies_to_others) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -134,7 +134,7 @@ START_TEST(a_flood_leaves_cookies_to_others) {
 }
 END_TEST
 
-// One of many addresses asks node 1 for a handshake, with a cookie of its own and a new key.
+// One of many addresses requests a handshake from node 1, with a cookie of its own and a new key.
 static void ask_for_handshake(net *n, size_t number) {
   const weft_address from = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)number},
                              .port = 7};
@@ -160,8 +160,8 @@ static void rekey_now_and_then(weft_sessions_options *options, size_t node) {
   options->rekey_us = 6 * SECOND;
 }
 
-// Who takes all handshakes from many addresses keeps newcomers out, but ends nobody's session: its
-// keys are replaced all the same.
+// A flood of handshakes from many addresses keeps newcomers out, but ends no session: keys are
+// still replaced.
 START_TEST(a_flood_of_handshakes_leaves_renewals) {
   net n;
   EXPECT_OK(net_new(&n, NULL, rekey_now_and_then));
@@ -182,8 +182,7 @@ START_TEST(a_flood_of_handshakes_leaves_renewals) {
 }
 END_TEST
 
-// Nobody takes away what is to be sent: answers have room for so many, and what comes beyond that
-// is refused.
+// Answers wait in bounded room if they are not collected; what does not fit is refused.
 START_TEST(answers_wait_in_bounded_room) {
   enum { ROOM = 128 };
   net n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a handshake takes, from whom, and how often (docs/session.md): cookies, addresses, places,
-// and the limits of what strangers can ask for.
+// Which handshake messages are accepted, from which addresses, and how often (docs/session.md):
+// cookies, addresses, places, and limits for strangers.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
@@ -8,7 +8,7 @@
 
 enum { COOKIE_AT = 44, KEY_AT = 12, KEY_ID_AT = 9, RETRY_COOKIE_AT = 12 };
 
-// An INIT of node 0's without a cookie.
+// Makes an INIT of node 0 without a cookie.
 static parcel new_init(net *n) {
   EXPECT_OK(net_new(n, NULL, NULL));
   net_open(n, 0, 1, NULL);
@@ -23,7 +23,7 @@ static weft_status give(net *n, const weft_address *from, const parcel *p) {
   return weft_sessions_input(n->node[1], from, copy.data, copy.bytes, n->now_us, &plain);
 }
 
-// The cookie that node 1 gives an address for an INIT goes into it.
+// Puts into an INIT the cookie that node 1 gives its address.
 static void take_cookie(net *n, const weft_address *from, parcel *init) {
   weft_address to;
   const uint8_t *data;
@@ -53,8 +53,8 @@ static uint64_t handshakes(const net *n) {
   return s.handshakes;
 }
 
-// A cookie is one address's, port and all, for one ephemeral key, and holds for ten to twenty
-// seconds. What comes with another is asked for its own.
+// A cookie is valid for one address and port, and one ephemeral key, for ten to twenty seconds. An
+// INIT with another cookie is sent its own.
 START_TEST(cookies_are_for_one_caller) {
   net n;
   parcel init = new_init(&n);
@@ -95,10 +95,10 @@ START_TEST(an_init_has_one_form) {
     EXPECT_STATUS(give(&n, &from, &p), WEFT_E_MALFORMED);
   }
   parcel p = init;
-  memset(p.data + KEY_ID_AT, 0, 3); // an id that nobody has
+  memset(p.data + KEY_ID_AT, 0, 3); // an unknown id
   EXPECT_STATUS(give(&n, &from, &p), WEFT_E_MALFORMED);
   p = init;
-  memset(p.data + KEY_AT, 0, 32); // a point with which any secret agrees on the same
+  memset(p.data + KEY_AT, 0, 32); // a point for which all secrets agree on the same key
   take_cookie(&n, &from, &p);
   EXPECT_STATUS(give(&n, &from, &p), WEFT_E_FOREIGN);
   EXPECT(handshakes(&n) == 0);
@@ -106,7 +106,7 @@ START_TEST(an_init_has_one_form) {
 }
 END_TEST
 
-// From wherever a message was seen, it is taken from where its sender is alone.
+// A message of a handshake is accepted only from its sender's address, wherever it was captured.
 START_TEST(a_handshake_stays_at_its_addresses) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -127,7 +127,7 @@ START_TEST(a_handshake_stays_at_its_addresses) {
 }
 END_TEST
 
-// The CONFIRM of a handshake of node 0's, which is not sent, and of which node 0 wants no more.
+// Makes the CONFIRM of a handshake of node 0 that is not sent, and that node 0 gives up.
 static parcel begin_from(net *n, uint16_t port) {
   n->port[0] = port;
   const size_t link = net_open(n, 0, 1, NULL);
@@ -139,7 +139,7 @@ static parcel begin_from(net *n, uint16_t port) {
   return confirm;
 }
 
-// One address has one handshake, the last that it began; and of 65 the oldest goes.
+// One address has one handshake, the last that it began; and of 65 the oldest is dropped.
 START_TEST(places_are_few) {
   enum { PLACES = 64 };
   net n;
@@ -149,7 +149,7 @@ START_TEST(places_are_few) {
     confirm[i] = begin_from(&n, 2000);
   EXPECT_STATUS(net_deliver(&n, &confirm[0]), WEFT_E_FOREIGN);
   EXPECT_STATUS(net_deliver(&n, &confirm[1]), WEFT_PENDING);
-  EXPECT_STATUS(net_deliver(&n, &confirm[1]), WEFT_PENDING); // of a session that there is
+  EXPECT_STATUS(net_deliver(&n, &confirm[1]), WEFT_PENDING); // of an existing session
   net_free(&n);
 
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -178,8 +178,8 @@ START_TEST(nobody_has_a_session_with_himself) {
 }
 END_TEST
 
-// From many addresses a hundred at once are answered; from one, or one /64, half of them at once
-// and a fifth in each second after that.
+// From many addresses a hundred INITs at once are answered; from one address, or one /64, half of
+// them at once and a fifth per second after that.
 START_TEST(signatures_are_limited_by_address) {
   enum { MANY = 300, RATE = 100 };
   for (int kind = 0; kind < 3; kind++) {
@@ -187,9 +187,9 @@ START_TEST(signatures_are_limited_by_address) {
     const parcel init = new_init(&n);
     size_t answered = 0;
     for (size_t i = 0; i < MANY; i++) {
-      weft_address from = {.port = (uint16_t)(1000 + i)}; // kind 1: the port alone
+      weft_address from = {.port = (uint16_t)(1000 + i)}; // kind 1: only the port differs
       from.ip[0] = kind == 2 ? 0x20 : 0;
-      from.ip[10] = from.ip[11] = kind == 2 ? (uint8_t)i : 0xff; // of one /64
+      from.ip[10] = from.ip[11] = kind == 2 ? (uint8_t)i : 0xff; // in one /64
       from.ip[kind ? 9 : 14] = kind == 1 ? 0 : (uint8_t)(i >> 8);
       from.ip[kind ? 9 : 15] = kind == 1 ? 0 : (uint8_t)i;
       answered += is_answered(&n, &from, init);
@@ -208,7 +208,8 @@ START_TEST(signatures_are_limited_by_address) {
 }
 END_TEST
 
-// Whoever writes on the path can send anything in the other's name: it costs a bounded amount.
+// An attacker on the path can send anything in the other side's name; wrong answers cost a bounded
+// amount.
 START_TEST(answers_that_are_none_are_limited) {
   enum { COOKIES = 8, ACCEPTS = 20 };
   net n;

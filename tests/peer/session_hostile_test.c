@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that have a session, or may have one, and do not keep to what the document says of it.
+// Nodes that have a session, or may have one, and break the document's rules for it.
 #include <string.h>
 
 #include "peer/session/internal.h"
@@ -12,8 +12,7 @@ static uint16_t port_at(const net *n, size_t node) {
   return peer.address.port;
 }
 
-// Node 0 says something, and node 1 believes that it came from this port; what node 1 has to say to
-// that is under way.
+// Node 0 sends something that seems to node 1 to come from this port; node 1's reply is under way.
 static void speak_from(net *n, uint16_t port) {
   n->sent_count = n->queued = 0;
   net_send(n, 0, n->opened[0].link, "here", 4);
@@ -24,8 +23,8 @@ static void speak_from(net *n, uint16_t port) {
   net_turn(n);
 }
 
-// Whoever answers for one address has not answered for the next; where he is still there when the
-// question is put again, an answer to the first counts.
+// An answer proves one address, not the next. An answer to the first of two questions for the same
+// address counts.
 START_TEST(an_answer_is_for_one_address) {
   enum { OWN = 7, VICTIM = 8 };
   for (uint16_t next = OWN; next <= VICTIM; next++) {
@@ -48,7 +47,7 @@ START_TEST(an_answer_is_for_one_address) {
 }
 END_TEST
 
-// Node 0 answers what it was asked, or was not, with these bytes.
+// Node 0 answers a question, or none, with these bytes.
 static void answer_with(net *n, const uint8_t path[WEFT_PATH_BYTES]) {
   weft_seal seal;
   parcel p = {.from = 0, .to = 1};
@@ -77,8 +76,8 @@ START_TEST(guessed_answers_move_nobody) {
 }
 END_TEST
 
-// A session that was begun with nobody in particular stays with whom it was: who is at the address
-// when its keys are replaced gets none of it.
+// A session that was begun with no particular identity stays with the one that answered: another
+// node at the address, when keys are replaced, gets none of it.
 START_TEST(new_keys_are_for_whom_the_old_ones_were) {
   net n;
   EXPECT_OK(net_new(&n, NULL, net_rekey_often));
@@ -103,7 +102,7 @@ START_TEST(new_keys_are_for_whom_the_old_ones_were) {
 }
 END_TEST
 
-// Of two that replace their keys at one node each replaces its own.
+// Two nodes that replace their keys at one node each replace only their own.
 START_TEST(nobody_replaces_the_keys_of_others) {
   net n;
   EXPECT_OK(net_new(&n, NULL, net_rekey_often));
@@ -123,7 +122,7 @@ START_TEST(nobody_replaces_the_keys_of_others) {
 }
 END_TEST
 
-// An ACCEPT that node 1 has made itself.
+// Makes an ACCEPT of node 1.
 static parcel make_accept(const net *n, const parcel *init, uint8_t flags, uint32_t id) {
   uint8_t secret[32] = {9};
   weft_secrets secrets;
@@ -145,7 +144,8 @@ static void chacha_alone(weft_sessions_options *options, size_t node) {
   options->cipher = WEFT_CIPHER_CHACHA;
 }
 
-// Neither a cipher that was not offered, which this machine may not have, nor an id of none.
+// An ACCEPT with a cipher that was not offered (which this machine may not have), or with id 0, is
+// refused.
 START_TEST(an_accept_has_one_form) {
   const struct {
     uint8_t flags;

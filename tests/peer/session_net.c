@@ -78,7 +78,7 @@ weft_status net_deliver(net *n, const parcel *p) {
   weft_session_plain plain;
   from.port = port_of(n, p->from);
   from.own[15] = n->own[p->to];
-  uint8_t *copy = malloc(p->bytes + 1); // exactly as long, so that an over-read is seen
+  uint8_t *copy = malloc(p->bytes + 1); // of exact length, so that over-reads are seen
   memcpy(copy, p->data, p->bytes);
   const weft_status status =
       weft_sessions_input(n->node[p->to], &from, copy, p->bytes, n->now_us, &plain);

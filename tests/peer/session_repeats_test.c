@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session does with datagrams that come again, late, or after many that were lost: whoever
-// captured one may send it as often as he likes.
+// How a session treats datagrams that come again, late, or after many lost ones: anyone who
+// captured a datagram can send it as often as they like.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
@@ -15,7 +15,7 @@ static size_t sent_of(const net *n, uint8_t type) {
   return count;
 }
 
-// The newest of a type that was sent.
+// Returns the newest datagram of a type.
 static parcel newest(const net *n, uint8_t type) {
   size_t at = n->sent_count;
   while (at > 0 && n->sent[at - 1].data[0] != type)
@@ -24,7 +24,7 @@ static parcel newest(const net *n, uint8_t type) {
   return n->sent[at - 1];
 }
 
-// Runs until so many of a type were sent, and takes what is under way out of the net.
+// Runs until that many datagrams of a type were sent, and takes out of the net what is under way.
 static parcel until_sent(net *n, uint8_t type, size_t count) {
   for (int steps = 0; sent_of(n, type) < count && steps < 200; steps++)
     net_run(n, 500);
@@ -32,7 +32,8 @@ static parcel until_sent(net *n, uint8_t type, size_t count) {
   return newest(n, type);
 }
 
-// Two nodes must not play ping-pong: the timer repeats an INIT, and no RETRY that comes again.
+// A node follows a RETRY once, so that two nodes do not exchange them for ever; only the timer
+// repeats an INIT.
 START_TEST(a_retry_is_followed_once) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -47,7 +48,7 @@ START_TEST(a_retry_is_followed_once) {
 }
 END_TEST
 
-// It costs a signature and a Diffie-Hellman once; what comes again gets the same answer.
+// An INIT costs a signature and a Diffie-Hellman once; a repeated one gets the same answer.
 START_TEST(an_init_is_worked_on_once) {
   net n;
   weft_session_statistics s;
@@ -66,7 +67,8 @@ START_TEST(an_init_is_worked_on_once) {
 }
 END_TEST
 
-// What says that the keys are known is sent again where it was lost, and not as often as asked.
+// The confirmation that the keys are known is sent again if it was lost, but not as often as
+// requested.
 START_TEST(a_confirm_is_answered_now_and_then) {
   net n;
   net_new_open(&n);
@@ -99,15 +101,15 @@ START_TEST(replaced_keys_open_what_is_late_and_no_more) {
   EXPECT(s.rekeyed == 1);
   net_run(&n, 8 * SECOND);
   EXPECT_OK(net_deliver(&n, &late[0]));
-  net_run(&n, 4 * SECOND); // more than ten seconds since
+  net_run(&n, 4 * SECOND); // more than ten seconds later
   EXPECT_STATUS(net_deliver(&n, &late[1]), WEFT_E_FOREIGN);
   net_expect_open(&n, 0, 1);
   net_free(&n);
 }
 END_TEST
 
-// Counters of long ago share their places in the window with those that were skipped: what comes
-// late of these was never seen.
+// Datagrams whose counters were skipped may come late: old counters share their places in the
+// window, but those datagrams were never seen.
 START_TEST(what_was_skipped_may_come_late) {
   enum { FULL = 3000, GAP = 700 };
   static parcel skipped[GAP];
@@ -149,7 +151,7 @@ START_TEST(the_window_ends_where_it_says) {
 }
 END_TEST
 
-// Node 0's, with a counter of its choice.
+// Seals a datagram of node 0 with a counter of its choice.
 static parcel sealed_with(const net *n, uint64_t counter) {
   weft_seal seal;
   parcel p = {.from = 0, .to = 1};
@@ -159,8 +161,8 @@ static parcel sealed_with(const net *n, uint64_t counter) {
   return p;
 }
 
-// Whoever has a session counts as he likes: a leap costs no more than a step, and no counter is
-// past the last.
+// A node with a session may choose its counters: a leap costs no more than a step, and no counter
+// is beyond the last.
 START_TEST(counters_leap_and_end) {
   const uint64_t last = (UINT64_C(1) << 40) - 1;
   net n;
@@ -177,8 +179,8 @@ START_TEST(counters_leap_and_end) {
 }
 END_TEST
 
-// What was cut off, or is longer than any datagram, is none, whatever keys it names; and what was
-// refused is counted by why.
+// A truncated datagram, or one longer than any may be, is refused whatever keys it names; refusals
+// are counted by reason.
 START_TEST(no_length_but_its_own_will_do) {
   weft_session_statistics before, after;
   net n;

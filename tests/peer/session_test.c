@@ -32,7 +32,7 @@ START_TEST(opens_with_either_cipher) {
 }
 END_TEST
 
-// Every message of the handshake, lost once and lost twice.
+// A handshake survives the loss of each message, once and twice.
 START_TEST(survives_loss_of_each_message) {
   static const uint8_t types[] = {INIT, RETRY, ACCEPT, CONFIRM, DATA};
   for (size_t t = 0; t < sizeof types; t++)
@@ -49,8 +49,8 @@ START_TEST(survives_loss_of_each_message) {
 }
 END_TEST
 
-// Each byte of each message, changed in each of three ways, on its first passage: the damaged
-// datagram is refused, and the handshake ends well all the same when the good one follows.
+// Each byte of each message is changed in each of three ways, on its first passage: the damaged
+// datagram is refused, and the handshake still succeeds when the good one follows.
 START_TEST(tampering_with_any_byte_is_refused) {
   static const uint8_t flips[] = {0x01, 0x80, 0xff};
   net n;
@@ -66,7 +66,7 @@ START_TEST(tampering_with_any_byte_is_refused) {
       for (size_t f = 0; f < sizeof flips; f++) {
         EXPECT_OK(net_new(&n, NULL, NULL)); // the same seeds: the same datagrams
         net_open(&n, 0, 1, NULL);
-        // Up to the message.
+        // Run up to the message.
         for (int steps = 0; n.sent_count <= m && steps < 100; steps++) {
           net_run(&n, 500);
           if (n.opens[0] && n.opens[1] && n.received[1] == 0 && n.sent_count <= m)
@@ -76,13 +76,13 @@ START_TEST(tampering_with_any_byte_is_refused) {
         parcel p = n.sent[m];
         past = at >= p.bytes;
         if (!past) {
-          n.queued = 0; // nothing but the damaged one
+          n.queued = 0; // only the damaged one
           p.data[at] ^= flips[f];
           const size_t opens = n.opens[p.to], received = n.received[p.to];
           const weft_status status = net_deliver(&n, &p);
-          // These are answered, with what the initiator refuses.
+          // These are answered, in a way that the initiator refuses.
           const bool answered = p.data[0] == INIT && at >= 5 && at < 60;
-          const bool cookie = p.data[0] == RETRY && at >= 12; // nobody can tell
+          const bool cookie = p.data[0] == RETRY && at >= 12; // cannot be recognised
           EXPECT(answered || cookie || status >= WEFT_E_ARGUMENT);
           net_turn(&n);
           EXPECT(n.opens[p.to] == opens && n.received[p.to] == received);
@@ -103,7 +103,7 @@ START_TEST(replays_and_reordering) {
   net n;
   net_new_open(&n);
   net_expect_open(&n, 0, 1);
-  // A random order within the window: each is taken once.
+  // In a random order within the window, each is accepted once.
   enum { COUNT = 2000 };
   parcel *sent = calloc(COUNT, sizeof *sent);
   for (size_t i = 0; i < COUNT; i++) {
@@ -196,8 +196,8 @@ START_TEST(refused_and_absent_are_told) {
 }
 END_TEST
 
-// The other side opens the session and ends it before its first word has come: nobody took its
-// place, so whoever wants one may try again.
+// A session that the other side opens and ends before its first message arrives was not replaced by
+// another, so a new one may be tried.
 START_TEST(a_session_that_ends_at_once_was_not_replaced) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -225,8 +225,8 @@ static void admit_and_rekey(weft_sessions_options *options, size_t node) {
   options->user = &admissions[node];
 }
 
-// Who admits may end somebody's session to make room for a newcomer. One who is here and agrees on
-// new keys is none: his own session could be the one that is ended, in the midst of that.
+// A node that agrees on new keys is not admitted again: admitting a newcomer may end a session to
+// make room, which could be that node's own, in the middle of this.
 START_TEST(who_is_here_is_admitted_once) {
   net n;
   weft_session_statistics s;
@@ -240,15 +240,15 @@ START_TEST(who_is_here_is_admitted_once) {
 }
 END_TEST
 
-// A NAT gives node 0 another port: once it has said something, it is found there, which is told
-// once.
+// A node whose NAT gives it another port is found there once it has sent something, which is
+// reported once.
 START_TEST(who_moves_is_found) {
   net n;
   net_new_open(&n);
   n.port[0] = 7;
   net_send(&n, 1, n.opened[1].link, "lost", 4);
   net_send(&n, 0, n.opened[0].link, "abc", 3);
-  n.lose_type = 0x77; // the first question is lost; the next datagram brings another
+  n.lose_type = 0x77; // the first question is lost; the next datagram causes another
   n.lose_nth = 1;
   net_run(&n, SECOND);
   net_send(&n, 0, n.opened[0].link, "abc", 3);
@@ -263,7 +263,7 @@ START_TEST(who_moves_is_found) {
 }
 END_TEST
 
-// A node with several addresses: who called one of them is answered from there, wherever each goes.
+// A node with several addresses answers from the one that was called, wherever either side goes.
 START_TEST(who_is_called_answers_from_there) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
@@ -294,8 +294,8 @@ START_TEST(who_is_called_answers_from_there) {
 }
 END_TEST
 
-// Who has a session writes somebody else's address on what it sends: nothing goes there but a few
-// short questions, and the session stays where it was.
+// A node with a session that forges another's address as its source causes only a few short
+// questions to that address, and its session stays where it was.
 START_TEST(nobody_is_sent_what_others_asked_for) {
   net n;
   net_new_open(&n);
@@ -306,7 +306,7 @@ START_TEST(nobody_is_sent_what_others_asked_for) {
     n.sent_count = n.queued = 0;
     net_send(&n, 0, n.opened[0].link, "all of it", 9);
     const parcel p = n.sent[0];
-    n.port[0] = (uint16_t)(20 + i % 3); // the victims'
+    n.port[0] = (uint16_t)(20 + i % 3); // the victims' ports
     EXPECT_OK(net_deliver(&n, &p));
     sent += p.bytes;
     n.port[0] = 0;
@@ -316,7 +316,7 @@ START_TEST(nobody_is_sent_what_others_asked_for) {
     n.now_us += 10000;
   }
   EXPECT(n.astray[0] > astray && n.astray[0] - astray < sent);
-  EXPECT(n.astray[0] - astray <= 21 * (WEFT_SESSION_OVERHEAD_BYTES + 8)); // one each 50 ms
+  EXPECT(n.astray[0] - astray <= 21 * (WEFT_SESSION_OVERHEAD_BYTES + 8)); // one per 50 ms
   n.sent_count = 0;
   net_run(&n, SECOND);
   net_expect_open(&n, 0, 1);
@@ -431,7 +431,7 @@ START_TEST(wrong_arguments) {
   weft_sessions_options o = net_options(&n, 0, &rng);
   o.links_max = 0;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
-  EXPECT(s == NULL); // as context.h has it, so that it can be freed
+  EXPECT(s == NULL); // as context.h says, so that it can be freed
   o = net_options(&n, 0, &rng);
   o.blob_bytes = WEFT_SESSION_BLOB_BYTES + 1;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);

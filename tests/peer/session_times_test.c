@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a session does what time alone makes it do (docs/session.md), seen by who looks after it at
-// its deadlines and at no other time: keep-alives, links that are lost, keys that are given up.
+// When a session does what only time makes it do (docs/session.md), if it is called at its
+// deadlines only: keep-alives, lost links, keys that are given up.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
 #include "tests/support/test_main.h"
 
-// From deadline to deadline, without a word from anybody, until node `i` has lost a link.
+// Runs from deadline to deadline, without any datagram, until node `i` has lost a link.
 static void run_alone(net *n, size_t i) {
   for (int steps = 0; n->losses[i] == 0 && steps < 1000; steps++) {
     const int64_t at_us = weft_sessions_deadline(n->node[i]);
@@ -16,7 +16,7 @@ static void run_alone(net *n, size_t i) {
   }
 }
 
-// Until both ends have a link, and nothing is under way.
+// Runs until both ends have a link, and nothing is under way.
 static void open_at(net *n, void (*adjust)(weft_sessions_options *options, size_t node)) {
   EXPECT_OK(net_new(n, NULL, adjust));
   net_open(n, 0, 1, NULL);
@@ -30,7 +30,7 @@ START_TEST(keep_alives_fill_silence_alone) {
   open_at(&n, NULL);
   net_send(&n, 1, n.opened[1].link, "abc", 3);
   n.sent_count = 0;
-  for (int i = 0; i < 15; i++) { // node 0 speaks, node 1 does not
+  for (int i = 0; i < 15; i++) { // node 0 sends, node 1 does not
     net_send(&n, 0, n.opened[0].link, "abc", 3);
     net_run(&n, SECOND - (i == 14));
   }
@@ -49,7 +49,7 @@ START_TEST(silence_ends_a_link_in_time) {
   open_at(&n, NULL);
   net_send(&n, 1, n.opened[1].link, "abc", 3);
   net_run(&n, 5000);
-  const int64_t heard_us = n.now_us - 4000; // it was under way for a millisecond
+  const int64_t heard_us = n.now_us - 4000; // it took a millisecond
   net_run(&n, 7 * SECOND);
   net_send(&n, 0, n.opened[0].link, "abc", 3); // so that keep-alives go at other times
   n.queued = 0;
@@ -60,7 +60,7 @@ START_TEST(silence_ends_a_link_in_time) {
 }
 END_TEST
 
-// Twice the age at which keys are replaced.
+// Old keys are given up at twice the age at which they are replaced.
 START_TEST(old_keys_are_given_up_in_time) {
   for (size_t i = 0; i < 2; i++) {
     net n;
@@ -75,7 +75,7 @@ START_TEST(old_keys_are_given_up_in_time) {
 }
 END_TEST
 
-// Keys that were replaced make room for others, however soon they are replaced themselves.
+// Replaced keys make room for others, however soon those are replaced themselves.
 START_TEST(keys_are_replaced_any_number_of_times) {
   weft_session_statistics s;
   net n;
@@ -91,15 +91,15 @@ START_TEST(keys_are_replaced_any_number_of_times) {
 }
 END_TEST
 
-// Of a session that ended before anybody here was told that there was one, nobody is told; but who
-// began it waits for word of it.
+// An application is told of the end of a session only if it was told of its beginning; but the side
+// that began it waits for news of it.
 START_TEST(who_was_told_of_a_link_is_told_of_its_end) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
   const size_t link = net_open(&n, 0, 1, NULL);
   const parcel confirm = net_take_next(&n, CONFIRM);
   EXPECT_STATUS(net_deliver(&n, &confirm), WEFT_PENDING);
-  weft_sessions_close(n.node[0], link, n.now_us); // by the keys that CONFIRM speaks of
+  weft_sessions_close(n.node[0], link, n.now_us); // with the keys that CONFIRM announces
   net_turn(&n);
   EXPECT(n.opens[1] == 1 && n.losses[1] == 0);
   const parcel close = net_take_next(&n, CLOSE);

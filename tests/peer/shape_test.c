@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream's last segment, which is shorter: until its manifest comes nobody knows how short, and
-// a neighbour may send packets of a whole one for it. They must not keep the right ones out.
+// The stream's last segment is shorter, and how short is unknown until its manifest comes: packets
+// of a full one, which a neighbour may send before, must not keep the right ones out.
 #include <sodium.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ typedef struct scene {
   weft_engine *engine;
   int64_t now_us;
   size_t lost;
-  uint8_t data[LAST * K]; // of the last segment, filled up with zeros
+  uint8_t data[LAST * K]; // of the last segment, padded with zeros
 } scene;
 
 static weft_status say(scene *s, size_t neighbour, const uint8_t *message, size_t bytes) {
@@ -54,7 +54,7 @@ static void manifest(scene *s, uint64_t segment) {
   EXPECT_OK(say(s, HONEST, out, weft_manifest_write(&m, out)));
 }
 
-static void end(scene *s) { // where nothing is signed
+static void end(scene *s) { // without signatures
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_map map = {.end_known = true,
                         .end_bytes = N * K + LAST_BYTES,
@@ -97,7 +97,7 @@ static void scene_new(scene *s, weft_engine_mode mode, bool coded, bool signed_,
   }
   if (signed_)
     manifest(s, 0);
-  run(s, 1200000); // live, a second passes before it is known where to begin
+  run(s, 1200000); // live, it takes a second to know where to begin
 }
 
 static void scene_free(scene *s) {
@@ -140,14 +140,15 @@ static void expect_complete(size_t junk, weft_engine_mode mode, bool coded, bool
   scene_free(&s);
 }
 
-// From one packet on, to as many as the last segment needs, and as a whole one needs.
+// Packets of a full segment do not keep out those of the shorter last one, from one packet up to as
+// many as either needs.
 START_TEST(packets_of_a_whole_segment_keep_out_no_last_one) {
   for (size_t junk = 0; junk <= N; junk++) {
     for (int mode = WEFT_MODE_BULK; mode <= WEFT_MODE_LIVE; mode++)
       expect_complete(junk, (weft_engine_mode)mode, true, true);
     expect_complete(junk, WEFT_MODE_BULK, false, true);
     if (junk == N)
-      break; // where nothing is signed that is the segment
+      break; // without signatures, that is the segment
     expect_complete(junk, WEFT_MODE_BULK, true, false);
     expect_complete(junk, WEFT_MODE_BULK, false, false);
   }
@@ -163,7 +164,7 @@ static void checksum(scene *s) {
   EXPECT_OK(say(s, HONEST, out, weft_checksum_write(&c, out)));
 }
 
-// What waits for a checksum is judged by as many sums as the segment has blocks.
+// Packets that wait for a checksum are judged only by as many sums as the segment has blocks.
 START_TEST(no_packet_is_judged_by_sums_of_fewer_blocks) {
   for (size_t junk = 0; junk <= N; junk++) {
     scene s;
@@ -173,7 +174,7 @@ START_TEST(no_packet_is_judged_by_sums_of_fewer_blocks) {
     manifest(&s, 1);
     for (size_t i = 0; i + 1 < LAST; i++)
       EXPECT_OK(block(&s, HONEST, LAST, i));
-    run(&s, 500000); // what came before the checksum was known is judged by it
+    run(&s, 500000); // what came before the checksum is judged by it
     checksum(&s);
     EXPECT(statistics(&s).verified == LAST - 1);
     EXPECT_OK(block(&s, HONEST, LAST, LAST - 1));

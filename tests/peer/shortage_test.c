@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live with less uplink than the stream needs: the segments that are not forgone are whole, and
-// none is forgone once there is uplink. Which are forgone: pick_test.c.
+// A live swarm has less uplink than the stream needs: the segments that are not forgone are whole,
+// and none is forgone once there is enough. (Which ones are forgone: pick_test.c.)
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -16,7 +16,7 @@ static void setup(void) {
 
 typedef struct playback {
   uint64_t due, in_time;
-  uint64_t forgone; // classes, by all together
+  uint64_t forgone; // classes, by all peers together
 } playback;
 
 static playback played(const swarm *s) {
@@ -35,9 +35,9 @@ static double continuity(const playback *from, const playback *to) {
   return (double)(to->in_time - from->in_time) / (double)(to->due - from->due);
 }
 
-// 24 peers, four of them at the source, each with six others and an uplink of three quarters of
-// what is needed (320 kbit/s; small packets). After a minute the stream has half its rate. Returns
-// the continuity before that.
+// Plays with 24 peers, four of them neighbours of the source, each with six others and an uplink of
+// three quarters of what is needed (320 kbit/s; small packets). After a minute the stream's rate is
+// halved. Returns the continuity before that.
 static double play_scarce_then_enough(uint64_t salt) {
   enum { PEERS = 24, AT_SOURCE = 4, DEGREE = 3, UPLINK = 240000 };
   swarm *s = swarm_new_live(input, sizeof input, salt);
@@ -71,11 +71,11 @@ START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   double sum = 0;
   for (uint64_t i = 0; i < SWARMS; i++)
     sum += play_scarce_then_enough(6 + 16 * i);
-  EXPECT(sum / SWARMS >= 0.55); // 0.43 when all segments were served alike
+  EXPECT(sum / SWARMS >= 0.55); // 0.43 when all segments were treated alike
 }
 END_TEST
 
-// What came while one slept has not queued on the way: nothing is forgone for it.
+// A node that slept forgoes nothing for it: what arrived meanwhile has not queued on the way.
 START_TEST(who_slept_forgoes_nothing) {
   enum { PEERS = 4, SLEPT = 6, LAG = 3 };
   swarm *s = swarm_new_live(input, sizeof input, 7);

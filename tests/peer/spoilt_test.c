@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of docs/protocol.md that a swarm hardly notices when they are broken: playback after a
-// sleep, whom a spoilt segment convicts and who sends it again, what is announced meanwhile, and
-// who is told to stop.
+// Rules of docs/protocol.md whose breach a swarm hardly notices: playback after a sleep, which
+// neighbour a spoilt segment convicts and which sends it again, what is announced meanwhile, and
+// which neighbours are told to stop.
 #include <string.h>
 
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
-// What a neighbour sent that has gone convicts nobody who has its number now.
+// What a neighbour sent that has left does not convict the one that has its number now.
 START_TEST(nobody_is_banned_for_who_was_there_before) {
   for (int gone = 0; gone < 2; gone++) {
     scene s;
@@ -27,7 +27,7 @@ START_TEST(nobody_is_banned_for_who_was_there_before) {
     EXPECT_OK(scene_say(&s, 0, out, weft_checksum_write(&c, out)));
     const weft_engine_statistics x = scene_statistics(&s);
     EXPECT(x.received_polluted == 1 && x.banned == !gone);
-    EXPECT(x.received_innovative == 0 && x.received_dependent == 0); // it counted as new before
+    EXPECT(x.received_innovative == 0 && x.received_dependent == 0); // it counted before
     scene_free(&s);
   }
 }
@@ -41,8 +41,8 @@ static bool verify(void *user, const uint8_t *text, size_t bytes,
   return signed_well;
 }
 
-// A transport without sessions may damage what an honest neighbour hands on: who gives more that
-// is right stays.
+// A neighbour that gives more forged signatures than good ones is banned; one that gives more good
+// ones stays, as a transport without sessions may damage what an honest neighbour passes on.
 START_TEST(more_forged_signatures_than_good_ones_are_banned) {
   for (size_t good = 0; good < 2; good++) {
     scene s;
@@ -54,7 +54,7 @@ START_TEST(more_forged_signatures_than_good_ones_are_banned) {
     s.options.trust = &trust;
     scene_add(&s, 0, 0, 0);
     signed_well = true;
-    while (segment < 3) // which it has no credit for
+    while (segment < 3) // it has no credit for this one
       scene_manifest(&s, 0, segment++);
     for (; forged < 100 && scene_statistics(&s).banned == 0; forged++) {
       signed_well = false;
@@ -69,8 +69,8 @@ START_TEST(more_forged_signatures_than_good_ones_are_banned) {
 }
 END_TEST
 
-// A machine that slept for longer than its window goes on where the stream is, and counts what it
-// slept through as passed over alone.
+// A node that slept for longer than its window continues at the stream's current position, and
+// counts only what it slept through as passed over.
 START_TEST(who_slept_goes_on_at_the_edge) {
   scene s;
   scene_new(&s, WEFT_MODE_LIVE, false, false, 0);
@@ -96,8 +96,8 @@ START_TEST(who_slept_goes_on_at_the_edge) {
 }
 END_TEST
 
-// One that got nothing and then slept for a part of its window is told of all that it missed,
-// though the window has moved on past it.
+// A node that got nothing and then slept for a part of its window reports all that it missed,
+// though the window has moved on.
 START_TEST(what_was_slept_through_is_told) {
   enum { CAME = 6, SLEPT = 10 };
   scene s;
@@ -124,15 +124,16 @@ START_TEST(what_was_slept_through_is_told) {
 }
 END_TEST
 
-// Segments that came to the source in a burst are due within milliseconds, and so would be a whole
-// window of the same: whoever is a little late, on a busy machine, plays what it has all the same.
+// Segments that the source got in a burst are due within milliseconds of each other, as a whole
+// window of them would be: a node that is slightly late, on a busy machine, still plays what it
+// has.
 START_TEST(who_is_late_plays_what_is_here) {
   enum { BURST = 8, LATE_US = 200000 };
   scene s;
   scene_new(&s, WEFT_MODE_LIVE, false, true, 0);
-  s.options.rate_bits_per_s = 0; // times are what manifests say
+  s.options.rate_bits_per_s = 0; // times are those of manifests
   scene_add(&s, 0, 0, 0);
-  for (int again = 0; again < 2; again++) // what tells it where to begin comes before it has begun
+  for (int again = 0; again < 2; again++) // it begins only after it has been told where
     for (uint64_t segment = 0; segment < BURST; segment++)
       scene_manifest_at(&s, 0, segment, SECOND + segment * 1000);
   for (uint64_t segment = 0; segment < BURST; segment++)
@@ -149,7 +150,7 @@ START_TEST(who_is_late_plays_what_is_here) {
 }
 END_TEST
 
-// A segment that neighbour 0 spoilt and that neighbour 1 has whole.
+// Makes a segment that neighbour 0 spoilt and that neighbour 1 has whole.
 static void spoilt_new(scene *s) {
   scene_new(s, WEFT_MODE_VOD, false, true, 0);
   scene_add(s, 0, 0, 0);
@@ -159,8 +160,8 @@ static void spoilt_new(scene *s) {
     (void)scene_block(s, 0, 0, i, i == 3);
 }
 
-// After a hash failure one that has the segment sends it alone; what that one sent before it was
-// asked may be what it had not verified yet.
+// After a hash failure, one neighbour that has the segment sends it alone; what it sent before it
+// was asked does not count, as it may not have verified that yet.
 START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
   scene s;
   spoilt_new(&s);
@@ -169,7 +170,7 @@ START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
   scene_whole(&s, 1, 0);
   scene_run(&s, STEP_US);
   EXPECT(s.decoded == 0);
-  scene_run(&s, 300000); // longer than a round trip is taken to be
+  scene_run(&s, 300000); // longer than the assumed round trip
   scene_whole(&s, 0, 0);
   scene_run(&s, STEP_US);
   EXPECT(s.decoded == 0);
@@ -180,7 +181,7 @@ START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
 }
 END_TEST
 
-// What it sent may be lost, and there may be nobody else to ask.
+// The only neighbour that has a spoilt segment is asked again: what it sent may be lost.
 START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
   scene s;
   spoilt_new(&s);
@@ -196,7 +197,7 @@ START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
 }
 END_TEST
 
-// The newest map within a second, and the rank of its first segment.
+// Returns the newest map within a second, and the rank of its first segment.
 static uint64_t announced(scene *s, uint16_t *rank) {
   uint64_t first = UINT64_MAX;
   for (const int64_t until_us = s->now_us + SECOND; s->now_us < until_us; s->now_us += STEP_US) {
@@ -215,8 +216,9 @@ static uint64_t announced(scene *s, uint16_t *rank) {
   return first;
 }
 
-// What is announced as complete nobody sends, and a source that loads what is asked for puts other
-// segments at its place: whoever lacks its manifest would wait for that for ever.
+// A segment that is not verified is not announced as complete: neighbours would send no more of it,
+// and a source that loads on request would give its place to another, so a node that lacks its
+// manifest would wait for ever.
 START_TEST(what_is_not_verified_is_not_announced_as_complete) {
   for (int coded = 0; coded < 2; coded++) {
     scene s;
@@ -237,7 +239,7 @@ START_TEST(what_is_not_verified_is_not_announced_as_complete) {
 }
 END_TEST
 
-// How often the two neighbours are told to stop sending segment 0, in one step.
+// Counts how often the two neighbours are told, in one step, to stop sending segment 0.
 static void braked(scene *s, size_t brakes[2]) {
   weft_burst burst;
   weft_message m;
@@ -254,7 +256,8 @@ static void braked(scene *s, size_t brakes[2]) {
   s->now_us += STEP_US;
 }
 
-// Those that lack some of it at once, and whoever goes on, however much he sends, every 20 ms.
+// Neighbours that lack some of a segment are told at once that it is complete; those that go on
+// sending, however much, every 20 ms.
 START_TEST(what_is_complete_is_braked) {
   scene s;
   size_t brakes[2], all = 0;
@@ -280,8 +283,8 @@ START_TEST(what_is_complete_is_braked) {
 }
 END_TEST
 
-// What a neighbour has all packets of, and has not verified, may come to be had again: where
-// segments are signed, a source keeps it until the neighbour says that it has it.
+// A source of signed segments keeps one of which a neighbour has all packets until that neighbour
+// says that it has verified it: it may need it again.
 START_TEST(what_is_not_verified_is_kept) {
   static const uint8_t data[N * K];
   for (int trust = 0; trust < 2; trust++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream as datagrams over UDP: cut at the same places whatever segments are like, and spread
-// over the time that it plays, without falling behind.
+// A stream sent as UDP datagrams is cut at the same places whatever its segments are like, and
+// spread over the time in which it plays, without falling behind.
 #include <string.h>
 
 #include "peer/runtime/spread.h"
@@ -15,7 +15,7 @@ typedef struct play {
   int64_t now_us;
   uint64_t sent;        // bytes of the stream, in order
   size_t whole, others; // datagrams
-  int64_t gap_us;       // between two, at most
+  int64_t gap_us;       // between two datagrams, at most
   int64_t last_us;
 } play;
 
@@ -29,7 +29,7 @@ static void put(play *p, uint64_t position, size_t bytes, int64_t over_us) {
   weft_spread_put(&p->spread, position, bytes, over_us, p->now_us);
 }
 
-// Sends what is due; at: the place in the stream of the next byte.
+// Sends what is due; at: the stream's position of the next byte.
 static void send(play *p) {
   const uint8_t *data;
   size_t bytes;
@@ -54,7 +54,7 @@ static play *play_new(void) {
   return &p;
 }
 
-// As a loop does that wakes when it is told to, some time late, and when a segment may be played.
+// Runs like a loop that wakes when told to, some time late, and when a segment may be played.
 static void run(play *p, int64_t over_us, int64_t late_us) {
   for (uint64_t segment = 0; segment < SEGMENTS;) {
     const int64_t plays_us = 1000 * MS + (int64_t)segment * over_us;
@@ -74,7 +74,7 @@ START_TEST(segments_are_spread_and_none_falls_behind) {
   for (int64_t over_us = 3 * MS; over_us <= 300 * MS; over_us *= 3) {
     play *p = play_new();
     run(p, over_us, 1 * MS);
-    // The last one has just begun.
+    // The last segment has just begun.
     EXPECT(p->now_us - 1000 * MS <= SEGMENTS * over_us + 5 * MS);
     p->spread.ended = true;
     for (int64_t due_us; (due_us = weft_spread_deadline(&p->spread)); send(p))
@@ -87,7 +87,7 @@ START_TEST(segments_are_spread_and_none_falls_behind) {
 }
 END_TEST
 
-// What follows later than it should: the rest goes, and whole datagrams again after it.
+// After a pause, the incomplete datagram before it has been sent, and whole datagrams follow again.
 START_TEST(a_pause_holds_nothing_back) {
   play *p = play_new();
   put(p, 0, SEGMENT, 100 * MS);
@@ -107,7 +107,7 @@ START_TEST(a_pause_holds_nothing_back) {
 }
 END_TEST
 
-// After segments that were skipped nothing of before is in one datagram with what comes then.
+// After skipped segments, no datagram joins bytes from before and after.
 START_TEST(a_skip_begins_whole_datagrams_anew) {
   play *p = play_new();
   put(p, 0, SEGMENT, 10 * MS);
@@ -127,7 +127,7 @@ START_TEST(a_skip_begins_whole_datagrams_anew) {
   p->sent += bytes;
   send(p);
   EXPECT(p->others == 0);
-  // Nor is there anything left after a seek.
+  // Nor is anything left after a seek.
   weft_spread_drop(&p->spread);
   EXPECT(weft_spread_has_room(&p->spread) && weft_spread_deadline(&p->spread) == 0);
   put(p, 0, 100, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a neighbour may state in its messages, times, numbers and counts, at their extremes and over
-// and over: it may cost that neighbour something, but not the others.
+// What a neighbour states in its messages, times, numbers and counts, at their extremes and over
+// and over, may cost that neighbour something, but not others.
 #include <sodium.h>
 #include <string.h>
 
@@ -21,11 +21,11 @@ typedef struct scene {
   weft_rng_chacha chacha;
   weft_engine *engine;
   int64_t now_us;
-  size_t lost[MOST], asked[MOST][KINDS]; // by neighbour; by what
-  uint64_t checksum_of;                  // the segment whose checksum was asked for last
+  size_t lost[MOST], asked[MOST][KINDS]; // by neighbour; by kind of request
+  uint64_t checksum_of;                  // the segment whose checksum was requested last
 } scene;
 
-// Nobody's signatures are good, or everybody's are.
+// Makes a scene in which all signatures are bad, or all are good.
 static void scene_new(scene *s, weft_engine_mode mode, bool source, bool believe) {
   *s = (scene){.now_us = 5 * SECOND};
   EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
@@ -75,7 +75,7 @@ static void add(scene *s, size_t neighbours) {
   }
 }
 
-// Says to have all segments before `first`, and no others, and so many suppliers.
+// Claims to have all segments before `first`, no others, and this number of suppliers.
 static weft_status supplied(scene *s, size_t neighbour, uint64_t first, uint16_t suppliers,
                             const weft_stamps *stamps) {
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -89,7 +89,7 @@ static weft_status have(scene *s, size_t neighbour, uint64_t first, const weft_s
   return supplied(s, neighbour, first, 8, stamps);
 }
 
-// Of a segment of zeros.
+// Sends the manifest of a segment of zeros.
 static void manifest(scene *s, size_t neighbour, uint64_t segment, int64_t at_us) {
   static const uint8_t zeros[N * K];
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -102,7 +102,7 @@ static void manifest(scene *s, size_t neighbour, uint64_t segment, int64_t at_us
   (void)say(s, neighbour, out, weft_manifest_write(&m, out));
 }
 
-// Block i of a segment, all of whose bytes are `value`.
+// Sends block i of a segment, all of whose bytes are `value`.
 static void block(scene *s, size_t neighbour, uint64_t segment, size_t i, int value) {
   uint8_t payload[K], out[WEFT_DATAGRAM_MAX];
   size_t bytes;
@@ -132,7 +132,7 @@ static void hear(scene *s, const weft_burst *burst) {
   }
 }
 
-// One step of time. The engine must come to rest, however often it is asked what it has to say.
+// Takes one step of time. The engine must come to rest, however often it is asked for output.
 static void step(scene *s) {
   weft_event event;
   weft_burst burst;
@@ -162,8 +162,9 @@ static void give_checksum(scene *s, size_t neighbour, uint64_t segment, uint64_t
   (void)say(s, neighbour, out, weft_checksum_write(&c, out));
 }
 
-// Some neighbours say all the time that they have newer checksums, and give none; the last tells of
-// one of each segment once, twice a second, and gives it when it is asked.
+// Some neighbours claim all the time to have newer checksums, and give none; the last one offers
+// one of each segment, twice a second, and gives it on request. Returns how many segments got
+// theirs.
 static uint64_t checksums_beside(size_t liars, bool rising) {
   scene s;
   weft_engine_statistics x;
@@ -198,8 +199,8 @@ START_TEST(times_to_come_keep_no_checksum_away) {
 }
 END_TEST
 
-// An echo of long ago: whoever seems to be far away is not waited for as long as he likes. What is
-// asked of him is asked of another after a while, or playback would stand still.
+// A neighbour that seems far away by an old echo is not waited for as long as it likes: what was
+// requested from it is requested from another after a while; otherwise playback would stand still.
 START_TEST(nobody_is_waited_for_as_long_as_he_likes) {
   scene s;
   scene_new(&s, WEFT_MODE_VOD, false, true);
@@ -224,8 +225,9 @@ END_TEST
 
 // --- Numbers
 
-// Only where a stream is fetched, and all of it is here, can a neighbour have finished: elsewhere
-// it would keep its place, and nobody would look any more whether it is of use, or there.
+// A neighbour can have finished only where a stream is fetched and all of it is here. Elsewhere a
+// neighbour that says so would keep its place, and it would no longer be checked whether it is
+// useful or even there.
 START_TEST(nobody_finishes_while_others_play) {
   for (int mode = WEFT_MODE_BULK; mode <= WEFT_MODE_LIVE; mode++)
     for (int complete = 0; complete <= (mode == WEFT_MODE_BULK); complete++) {
@@ -233,7 +235,7 @@ START_TEST(nobody_finishes_while_others_play) {
       uint8_t out[WEFT_DATAGRAM_MAX];
       scene_new(&s, (weft_engine_mode)mode, false, true);
       add(&s, 1);
-      if (complete) { // a stream of nothing
+      if (complete) { // an empty stream
         const weft_manifest end = {.last = true};
         EXPECT_OK(say(&s, 0, out, weft_manifest_write(&end, out)));
         EXPECT(weft_engine_done(s.engine));
@@ -247,7 +249,7 @@ START_TEST(nobody_finishes_while_others_play) {
 END_TEST
 
 // Two neighbours have all that is made, and push nothing; a third may send packets of segments that
-// nobody has made. How many packets the two are asked for.
+// were never made. Returns how many packets are requested from the two.
 static size_t asked_beside(bool liar) {
   scene s;
   scene_new(&s, WEFT_MODE_LIVE, false, true);
@@ -268,14 +270,15 @@ static size_t asked_beside(bool liar) {
   return asked;
 }
 
-// Nobody is asked for the manifests of those: that takes the room of what is asked for in earnest.
+// Manifests of segments that were never made are not requested, which would take room from real
+// requests.
 START_TEST(segments_to_come_take_no_room_for_requests) {
   EXPECT(10 * asked_beside(true) >= 9 * asked_beside(false));
 }
 END_TEST
 
-// All places are taken, somebody always wants one, and all but the `needy` say to have eight
-// suppliers, these one. How many lose their places in a minute.
+// All places are taken, another node always wants one, and all neighbours but the `needy` claim
+// eight suppliers, these one. Returns how many lose their places in a minute.
 static size_t lost_beside(weft_engine_mode mode, size_t needy) {
   scene s;
   size_t lost = 0;
@@ -296,8 +299,8 @@ static size_t lost_beside(weft_engine_mode mode, size_t needy) {
   return lost;
 }
 
-// Nothing but a neighbour's word tells that it is in need. However many say so, that makes a place
-// a second at most, and only where somebody wants one (docs/sim/places.md has what that costs).
+// Only its own word shows that a neighbour is in need. However many say so, that makes one place a
+// second at most, and only where another node wants one (docs/sim/places.md has what that costs).
 START_TEST(the_word_of_the_needy_makes_a_place_a_second) {
   for (int mode = WEFT_MODE_VOD; mode <= WEFT_MODE_LIVE; mode++) {
     EXPECT(lost_beside((weft_engine_mode)mode, 0) == 0);
@@ -309,8 +312,8 @@ START_TEST(the_word_of_the_needy_makes_a_place_a_second) {
 }
 END_TEST
 
-// Two neighbours say to have all that there is, spoil each segment and then give nothing; a third,
-// the source or not, gives what it is asked for. How long eight segments take, one after the other.
+// Two neighbours claim to have everything, spoil each segment and then give nothing; a third, the
+// source or not, gives what is requested. Returns how long eight segments take, one after another.
 static int64_t spoilt_beside_liars(bool source) {
   enum { LIARS = 2, SEGMENTS = 8, MOST_STEPS = 3000 };
   const weft_stamps stamps = {.stamp = 1};
@@ -349,8 +352,8 @@ START_TEST(who_keeps_back_what_he_says_to_have_is_passed_over) {
 }
 END_TEST
 
-// A live source that was killed and began again counts from 0: so it says, and nobody else. Whoever
-// waits for what comes after what was played would wait as long as all that took.
+// A live source that was killed and restarted counts from 0, which only it can say. A viewer that
+// waited for what follows what it has played would wait as long as that took.
 START_TEST(a_source_that_begins_anew_is_known) {
   enum { SIGNED = 2 * WINDOW };
   const weft_stamps stamps = {.stamp = 1};
@@ -380,8 +383,8 @@ END_TEST
 
 // --- Every field
 
-// A message with these bytes instead of what stands at `at`: said twice, as by one who stays if he
-// may. Another one goes on greeting.
+// Sends a message with these bytes in place of those at `at`, twice, as a neighbour that stays if
+// it may. Another neighbour goes on greeting.
 static void state(scene *s, const uint8_t *message, size_t bytes, size_t at, const uint8_t *value,
                   size_t value_bytes) {
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -391,7 +394,7 @@ static void state(scene *s, const uint8_t *message, size_t bytes, size_t at, con
     (void)say(s, 0, out, bytes);
   step(s);
   EXPECT_OK(greet(s, 1));
-  add(s, 1); // where it was lost
+  add(s, 1); // if it was lost
 }
 
 static size_t write_all(uint8_t out[][WEFT_DATAGRAM_MAX], size_t *bytes) {
@@ -422,7 +425,8 @@ static size_t write_all(uint8_t out[][WEFT_DATAGRAM_MAX], size_t *bytes) {
   return i + 1;
 }
 
-// All fields of all messages, to a source and to receivers, 0, 1, a half and all of what they hold.
+// Sends, to a source and to receivers, all messages with each field set to 0, 1, a half and all of
+// its range.
 static void state_everything(weft_engine_mode mode, bool source) {
   static const uint8_t zeros[8], ones[8] = {255, 255, 255, 255, 255, 255, 255, 255};
   static const uint8_t half[8] = {128}, far[8] = {16}, many[8] = {0, 1};

@@ -91,7 +91,7 @@ void stranger_turn(stranger *x) {
   socklen_t bytes = sizeof from;
   for (ssize_t n;
        (n = recvfrom(x->fd, in, sizeof in, MSG_DONTWAIT, (struct sockaddr *)&from, &bytes)) > 0;) {
-    weft_address address = x->address; // of the loopback, too
+    weft_address address = x->address; // on the loopback, too
     weft_session_plain plain;
     address.port = ntohs(from.sin_port);
     memcpy(address.ip + 12, &from.sin_addr, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node on the loopback, and strangers: sessions on a socket of their own, who do what no node
+// A node on the loopback, and strangers: sessions on sockets of their own, which do what no node
 // does.
 #ifndef WEFT_TESTS_PEER_STRANGER_H
 #define WEFT_TESTS_PEER_STRANGER_H
@@ -25,10 +25,10 @@ typedef struct stranger {
 
 int64_t now_us(void);
 
-// A description of the stream 5, as a stranger gives it.
+// Writes a description of stream 5, as a stranger gives it.
 void stranger_describes(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint8_t *source_key);
 
-// At the IPv4 address, with an identity that follows from the number.
+// Opens a stranger at the IPv4 address, with an identity that follows from the number.
 void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
                  const uint8_t blob[BLOB]);
 void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]);
@@ -36,18 +36,17 @@ void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blo
 void stranger_calls(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB],
                     const weft_address *node);
 void stranger_free(stranger *x);
-// To another port, as a NAT has it.
+// Moves it to another port, as a NAT does.
 void stranger_moves(stranger *x);
 void stranger_turn(stranger *x);
 void stranger_says(stranger *x, const uint8_t *message, size_t bytes);
 // Greets, so that it becomes a neighbour and stays one.
 void stranger_greets(stranger *x);
 
-// Of stream 5, live; four neighbours.
+// Makes a node of stream 5, live, with four neighbours.
 weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
                     const weft_address *bootstrap, const uint8_t *source_key);
-// A joining one whose application is told of events.
-// Joins at a host with so many addresses.
+// Makes a joining node whose application receives events.
 weft_node *node_of_host(weft_ctx *ctx, const weft_address *host, size_t count);
 weft_node *node_telling(weft_ctx *ctx, const weft_address *bootstrap,
                         void (*event)(void *user, const weft_node_event *event), void *user);

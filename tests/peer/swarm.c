@@ -126,8 +126,9 @@ static size_t places_of(const swarm *s, size_t index, weft_origin of, bool netwo
   return count;
 }
 
-// As a node does (peer/runtime/node_room.c): one of an address that has two places more than the
-// newcomer's loses his, or one of such a network whose address has more than the newcomer's.
+// Makes room as a node does (peer/runtime/node_room.c): a neighbour of an address that has two
+// places more than the newcomer's loses its place, or one of such a network whose address has more
+// than the newcomer's.
 static bool make_room(swarm *s, size_t index, size_t newcomer) {
   const weft_origin own = s->node[newcomer].origin;
   const size_t address = places_of(s, index, own, false), network = places_of(s, index, own, true);
@@ -166,7 +167,7 @@ void swarm_connect(swarm *s, size_t a, size_t b) {
   if (add_to(s, a, b, &to_b, &at_a) != WEFT_OK)
     return;
   if (add_to(s, b, a, &to_a, &at_b) != WEFT_OK) {
-    uint8_t refusal[WEFT_DATAGRAM_MAX]; // which names others
+    uint8_t refusal[WEFT_DATAGRAM_MAX]; // it names others
     const size_t bytes = weft_engine_refusal(s->node[b].engine, &s->node[a].origin, refusal);
     s->node[a].links[at_a] = (swarm_link){0};
     EXPECT_OK(weft_engine_input(s->node[a].engine, at_a, refusal, bytes, s->now_us));
@@ -213,7 +214,7 @@ static swarm_event *pop(swarm *s) {
   return first;
 }
 
-// What the node claims instead of what stands in its map (docs/protocol.md); the bytes of it.
+// Replaces its map (docs/protocol.md) by what the node claims; returns its bytes.
 static size_t falsify(const swarm *s, const swarm_node *n, uint8_t *map, size_t bytes) {
   enum { FIRST = 4, SUPPLIERS = 40, COUNT = 42, BACK = 46 };
   const size_t window = s->options.window, ranks = n->claim ? 2 * window : bytes - WEFT_MAP_BYTES;
@@ -267,7 +268,7 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
 
 // --- One node's turn
 
-// Whether the call did what it should; one that failed for want of memory is noted.
+// Whether the call succeeded; a failure for lack of memory is noted.
 static bool done(swarm *s, weft_status status) {
   if (status == WEFT_E_NOMEM && s->tolerate_nomem) {
     s->nomem++;
@@ -313,7 +314,7 @@ static bool linked(const swarm *s, size_t a, size_t b) {
   return false;
 }
 
-// Who calls goes on doing so for five seconds, so whoever calls back gets through to him.
+// A node that calls goes on for five seconds, so one that calls back gets through to it.
 enum { CALL_US = 5000000 };
 
 static void dial(swarm *s, size_t index, const weft_event *event) {
@@ -342,7 +343,7 @@ static void end_calls(swarm *s, size_t index) {
   }
 }
 
-// From now on a polluter whose first spoilt packet was of this segment is on borrowed time.
+// From now on, a polluter whose first spoilt packet was of this segment should be banned soon.
 static void segment_ended(const swarm *s, swarm_node *n, uint64_t segment) {
   for (size_t i = 0; i < SWARM_LINKS; i++)
     if (n->links[i].used && n->links[i].bad && n->links[i].bad_us < 0 &&
@@ -355,7 +356,7 @@ static void segment_complete(swarm_node *n, uint64_t segment) {
     n->links[i].due = n->links[i].due || n->links[i].held >> segment % 64 & 1;
 }
 
-// Once all that came with a complete segment has been told.
+// Counts spared polluters, once all reports that came with a complete segment are in.
 static void count_spared(swarm_node *n) {
   for (size_t i = 0; i < SWARM_LINKS; i++) {
     n->spared += n->links[i].used && n->links[i].due;
@@ -377,7 +378,7 @@ static void load(swarm *s, swarm_node *n, uint64_t segment) {
     memcpy(other, s->input + at, bytes);
     other[bytes - 1] ^= 1;
     const weft_status status = weft_engine_load(n->engine, segment, other, bytes, s->now_us);
-    EXPECT(status == WEFT_E_FOREIGN || status == WEFT_OK); // it had been asked for with the first
+    EXPECT(status == WEFT_E_FOREIGN || status == WEFT_OK); // it had been requested with the first
   }
 }
 
@@ -491,7 +492,7 @@ static int64_t next_time(const swarm *s) {
   return next <= s->now_us ? s->now_us + 1 : next;
 }
 
-// Of a coded packet within a session (docs/wire.md).
+// Returns the segment of a coded packet within a session (docs/wire.md).
 static uint64_t segment_of(const uint8_t *packet) {
   uint64_t segment = 0;
   for (size_t i = 0; i < 8; i++)
@@ -520,13 +521,13 @@ static void arrive(swarm *s, swarm_event *event) {
            (status == WEFT_E_NOMEM && s->tolerate_nomem));
     if (spoilt)
       after = swarm_statistics(s, event->to);
-    // What was thrown away meanwhile hides whether this one was dependent.
+    // What was thrown away meanwhile hides whether this packet was dependent.
     const bool kept = spoilt && status == WEFT_OK &&
                       after.received_dependent == before.received_dependent &&
                       after.received_polluted == before.received_polluted;
     if (kept)
       to->links[event->neighbour].held |= UINT64_C(1) << segment_of(event->data) % 64;
-    if (kept && !to->links[event->neighbour].bad) { // nobody can be found out by another
+    if (kept && !to->links[event->neighbour].bad) { // polluters do not find out each other
       to->links[event->neighbour].bad = true;
       to->links[event->neighbour].bad_segment = segment_of(event->data);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When what is played, word by word: where a live viewer begins, by which times, what is late, and
-// what a stall moves. Swarms play nearly everything in time, whatever is wrong with that.
+// When what is played, message by message: where a live viewer begins, at which times, what is
+// late, and what a stall moves. Swarms play nearly everything in time even if these rules are
+// broken.
 #include "peer/engine/internal.h"
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
@@ -30,7 +31,7 @@ static const weft_policy noting = {.name = "noting", .pick = note_missing};
 
 // --- Clocks
 
-// The least of this minute and the last.
+// A least difference of clocks counts for the minute that it is from and the next one.
 START_TEST(a_least_difference_counts_for_one_minute_or_two) {
   static const int64_t least_at_s[] = {0, 1, 30, 59, 60, 61, 100};
   for (size_t i = 0; i < sizeof least_at_s / sizeof *least_at_s; i++) {
@@ -55,8 +56,8 @@ static void begin_signed(scene *s) {
   scene_add(s, 0, 0, 0);
 }
 
-// Back from the newest so far that the first is due when it can be here; the older of two comes
-// last.
+// A live viewer begins so far back from the newest segment that the first can be here when it is
+// due; the older of two manifests comes last.
 START_TEST(a_live_viewer_counts_back_by_two_times) {
   scene s;
   begin_signed(&s);
@@ -65,22 +66,22 @@ START_TEST(a_live_viewer_counts_back_by_two_times) {
   scene_run(&s, STEP_US);
   scene_manifest(&s, 0, 4);
   EXPECT(due(&s, 5) == begun_us + LAG_US);
-  const int64_t first_us = due(&s, 4); // of 3 it would be in 990 ms
+  const int64_t first_us = due(&s, 4); // that of 3 would be in 990 ms
   EXPECT(first_us == due(&s, 5) - SEGMENT_US && due(&s, 3) == first_us - SEGMENT_US);
   run_until(&s, first_us);
   EXPECT(s.skips == 0);
   scene_run(&s, STEP_US);
   EXPECT(s.skips == 1 && s.skip_first == 4 && missing == 5);
   run_until(&s, due(&s, 5) + 5 * SEGMENT_US);
-  EXPECT(s.skips == 2 && s.skip_last == 5); // of more nobody knows
+  EXPECT(s.skips == 2 && s.skip_last == 5); // more are not known
   const weft_engine_statistics x = scene_statistics(&s);
   EXPECT(x.due == 2 && x.skipped == 2 && x.in_time == 0 && x.passed_over == 0);
   scene_free(&s);
 }
 END_TEST
 
-// With one time it begins there: of the first segment at once, of another when no second one comes
-// within 300 ms, however often the first does.
+// With one manifest it begins there: at once if it is of the first segment, otherwise when no
+// second one comes within 300 ms, however often the first does.
 START_TEST(a_live_viewer_begins_by_one_time) {
   enum { FIRST_AGAIN, OTHER_AGAIN, OTHER_ONCE };
   const uint64_t segment = _i == FIRST_AGAIN ? 0 : 5;
@@ -97,7 +98,7 @@ START_TEST(a_live_viewer_begins_by_one_time) {
       scene_manifest_at(&s, 0, segment, 50 * SECOND);
   }
   if (_i != OTHER_ONCE)
-    scene_whole(&s, 0, segment); // which is taken, as it has begun
+    scene_whole(&s, 0, segment); // it is accepted, as playback has begun
   EXPECT(scene_statistics(&s).received_outside == 0);
   run_until(&s, due_us);
   EXPECT(s.decoded == (_i != OTHER_ONCE) && s.plays == 0 && s.skips == 0);
@@ -107,12 +108,13 @@ START_TEST(a_live_viewer_begins_by_one_time) {
 }
 END_TEST
 
-// Its own time, else that of the next that has one, else by what the newest two tell.
+// A segment plays at its own signed time, else at that of the next that has one, else as the newest
+// two imply.
 START_TEST(times_are_as_signed) {
   scene s;
   begin_signed(&s);
   enum { ONE_US = 120000, TWO_US = 600000, THREE_US = SECOND, EACH_US = (THREE_US - ONE_US) / 2 };
-  const int64_t zero_us = s.now_us - THREE_US + LAG_US; // the last is the quickest
+  const int64_t zero_us = s.now_us - THREE_US + LAG_US; // the last is the fastest
   scene_manifest_at(&s, 0, 0, 0);
   scene_manifest_at(&s, 0, 0, 0); // once to tell the time, and once to be kept
   scene_manifest_at(&s, 0, 1, ONE_US);
@@ -139,7 +141,7 @@ END_TEST
 static void begin_by_rate(scene *s) {
   scene_new(s, WEFT_MODE_LIVE, false, false, 0);
   s->options.policy = &noting;
-  scene_add(s, 0, 1, 0); // which begins the stream
+  scene_add(s, 0, 1, 0); // this begins the stream
   scene_add(s, 1, 0, WINDOW);
 }
 
@@ -155,7 +157,7 @@ START_TEST(times_by_the_rate_are_exact_and_do_not_wrap) {
 }
 END_TEST
 
-// What was skipped is passed, and nothing of it given to others.
+// A late segment is skipped, and none of it given to others.
 START_TEST(what_is_late_is_passed) {
   scene s;
   begin_by_rate(&s);
@@ -178,8 +180,8 @@ START_TEST(what_is_late_is_passed) {
 }
 END_TEST
 
-// What is here is played however long one slept; with nothing here, and for longer than the window
-// lasts, it is begun anew, and what was not read, nor skipped, is passed over.
+// After a sleep, what is here is played; with nothing here, after a sleep longer than the window
+// lasts, playback begins again, and what was neither read nor skipped is passed over.
 START_TEST(who_slept_plays_what_is_here_or_begins_again) {
   enum { LONG, LONG_WITH_SOME, SHORT };
   const bool here = _i == LONG_WITH_SOME, again = _i == LONG;
@@ -206,7 +208,7 @@ START_TEST(who_slept_plays_what_is_here_or_begins_again) {
 }
 END_TEST
 
-// The window goes on with what is skipped.
+// The window of a viewer that gets nothing moves on with what is skipped.
 START_TEST(who_gets_nothing_goes_on) {
   enum { SEGMENTS = 3 * WINDOW };
   scene s;
@@ -230,7 +232,8 @@ static void begin_on_demand(scene *s, int64_t startup_us) {
   scene_add(s, 0, 0, 0);
 }
 
-// Where more is asked for than there is, or than a window holds, all of that is enough.
+// Playback on demand begins with all that there can be if a longer start is requested than the
+// stream or a window holds.
 START_TEST(playback_begins_with_what_there_can_be) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
@@ -262,7 +265,7 @@ START_TEST(playback_begins_with_what_there_can_be) {
 }
 END_TEST
 
-// A stall moves all that follows by what it took; it is over when what it waited for is here.
+// A stall delays all that follows by its duration; it ends when what it waited for is here.
 START_TEST(a_stall_moves_what_follows) {
   scene s;
   int64_t at_us;

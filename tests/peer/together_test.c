@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Full segments that are decoded together: when, which, and that none is read before it is done.
+// Full segments are decoded together: when, which ones, and that none is read before it is done.
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
@@ -44,7 +44,7 @@ static void begin(scene *s) {
     scene_manifest(s, 0, segment);
 }
 
-// That many segments come whole from `first` on.
+// Delivers `count` whole segments from `first` on.
 static void come(scene *s, uint64_t first, uint64_t count) {
   for (uint64_t segment = first; segment < first + count; segment++) {
     scene_manifest(s, 0, segment);
@@ -63,7 +63,7 @@ START_TEST(enough_begin_at_once_and_end_when_they_are_done) {
   EXPECT(s.decoded == 0);
   at_it.working = false;
   EXPECT(weft_engine_deadline(s.engine) <= s.now_us);
-  scene_run(&s, STEP_US); // without a word from anybody
+  scene_run(&s, STEP_US); // without any message
   EXPECT(s.decoded == TOGETHER);
   const weft_engine_statistics x = scene_statistics(&s);
   EXPECT(x.gathered_runs == 1 && x.gathered_segments == TOGETHER && x.hash_failures == 0);
@@ -87,7 +87,8 @@ START_TEST(few_wait_a_moment_for_others) {
 }
 END_TEST
 
-// The oldest first, and what is left in the next call.
+// While the codec is busy, full segments wait; then the oldest go first, and the rest in the next
+// call.
 START_TEST(who_finds_the_codec_busy_tries_again) {
   scene s;
   begin(&s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On demand viewers are at different places of a stream. Who begins where nobody else is needs the
-// source, and who is cut off with the neighbours that he has needs others.
+// On demand, viewers are at different positions of a stream. One that begins where no other is
+// needs the source, and one that is cut off together with its neighbours needs others.
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
@@ -9,7 +9,7 @@ typedef struct viewer {
   uint16_t back;
 } viewer;
 
-// Of the viewers, who all say once more each second where they are, those that were parted with.
+// Returns which of the viewers, which all state their position once a second, were parted with.
 static unsigned parted(scene *s, const viewer *viewers, int64_t for_us) {
   unsigned lost = 0;
   for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += STEP_US) {
@@ -36,29 +36,29 @@ static void refuse(scene *s) {
 }
 
 START_TEST(a_source_on_demand_gives_its_places_in_turn) {
-  // The second needs what two others have, the first what the last has, and the others what nobody
-  // has.
+  // The second needs what two others have, the first what the last has, and the others what no
+  // viewer has.
   viewer viewers[MOST] = {{30, 4}, {28, 4}, {0, 0}, {31, 4}};
   scene s;
   scene_new_file(&s, 100);
   for (size_t i = 0; i < MOST; i++)
     scene_add(&s, i, viewers[i].first, WINDOW);
-  EXPECT(parted(&s, viewers, 7 * SECOND) == 0); // nobody was refused
+  EXPECT(parted(&s, viewers, 7 * SECOND) == 0); // no node was refused
   refuse(&s);
   refuse(&s);
   EXPECT(parted(&s, viewers, 2 * SECOND) == 1u << 1);
   viewers[1] = (viewer){0, 0};
   scene_add(&s, 1, 0, WINDOW);
-  EXPECT(parted(&s, viewers, 6 * SECOND) == 1u << 0); // for the other one
+  EXPECT(parted(&s, viewers, 6 * SECOND) == 1u << 0); // to make room for the other one
   viewers[0] = (viewer){29, 4};
   scene_add(&s, 0, 29, WINDOW);
   refuse(&s);
-  EXPECT(parted(&s, viewers, 4 * SECOND) == 0); // who came just now stays for a while
+  EXPECT(parted(&s, viewers, 4 * SECOND) == 0); // a new neighbour stays for a while
   EXPECT(parted(&s, viewers, 3 * SECOND) == 1u << 0);
   viewers[0] = (viewer){0, 0};
   scene_add(&s, 0, 0, WINDOW);
   refuse(&s);
-  EXPECT(parted(&s, viewers, 9 * SECOND) == 0); // all that are here need the source
+  EXPECT(parted(&s, viewers, 9 * SECOND) == 0); // all present ones need the source
   scene_free(&s);
 }
 END_TEST
@@ -76,7 +76,7 @@ START_TEST(a_live_source_keeps_its_first_hands) {
 }
 END_TEST
 
-// With as many neighbours as it looks for, it dials nobody as long as it gets on.
+// A viewer with as many neighbours as it looks for dials others only when it gets no further.
 START_TEST(a_viewer_on_demand_that_gets_no_further_looks_for_others) {
   for (uint64_t gets_on = 0; gets_on < 2; gets_on++) {
     scene s;

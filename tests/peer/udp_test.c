@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UDP socket on a kernel without IPv6, where what is sent to an address of IPv6 goes to nobody;
-// where kernels, devices and paths refuse runs of datagrams; and of a machine with several
-// addresses.
+// The UDP socket: on a kernel without IPv6, datagrams to IPv6 addresses go nowhere; kernels,
+// devices and paths may refuse runs of datagrams; and a machine may have several addresses.
 #define _GNU_SOURCE // sendmmsg
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +29,7 @@ static weft_address address_of(const uint8_t ip[16], uint16_t port) {
   return address;
 }
 
-// Each test has a process of its own (CK_FORK): the filter stays in it.
+// Each test runs in a process of its own (CK_FORK), so the filter stays there.
 static weft_ctx *without_ipv6(void) {
   weft_ctx *ctx;
   if (!test_no_ipv6()) {
@@ -41,7 +40,7 @@ static weft_ctx *without_ipv6(void) {
   return ctx;
 }
 
-// Bound to 127.0.0.1; *port is where.
+// Opens a socket bound to 127.0.0.1; sets *port.
 static int listener(uint16_t *port) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t bytes = sizeof at;
@@ -113,7 +112,7 @@ END_TEST
 
 enum { PLACES = 8 };
 
-// One datagram for each line of the kernel's filter: `taken`, or refused.
+// One datagram for each line of the kernel's filter, `taken` or refused.
 static const struct {
   const char *what;
   size_t bytes;
@@ -188,7 +187,7 @@ END_TEST
 
 // --- Runs that are refused
 
-// The kernel as the sender sees it: runs to `port` (0: to anybody) fail with `error`.
+// The kernel as the sender sees it: runs to `port` (0: to any) fail with `error`.
 static struct {
   int error;
   uint16_t port;
@@ -201,7 +200,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
   unsigned before = 0;
   for (; before < count; before++) {
     const struct msghdr *m = &messages[before].msg_hdr;
-    const struct sockaddr_in6 *to = m->msg_name; // the port is where that of IPv4 is
+    const struct sockaddr_in6 *to = m->msg_name; // the port is at the same place for IPv4
     if (m->msg_controllen && kernel.error && (!kernel.port || kernel.port == ntohs(to->sin6_port)))
       break;
   }
@@ -242,7 +241,7 @@ static void line_end(line *l) {
   weft_ctx_free(l->ctx);
 }
 
-// A run, all of which arrives.
+// Sends a run and expects all of it to arrive.
 static void expect_run(line *l, bool far) {
   send_to(&l->udp, far ? &l->far : &l->near, "a run");
   weft_udp_flush(&l->udp);
@@ -252,7 +251,8 @@ static void expect_run(line *l, bool far) {
   }
 }
 
-// Port 0 is EINVAL, as runs are where the kernel knows none.
+// A bad address does not end the use of runs: port 0 gives EINVAL, as runs do where the kernel has
+// none.
 START_TEST(a_bad_address_does_not_end_runs) {
   line l;
   line_start(&l);
@@ -289,8 +289,8 @@ START_TEST(a_path_without_runs_does_not_end_those_of_others) {
 }
 END_TEST
 
-// A refusal costs a call, so a kernel or device that has none is asked seldom; but it is asked, as
-// a route may lead elsewhere later.
+// A kernel without runs is tried seldom, as a refusal costs a call, but it is tried, as a route may
+// change.
 START_TEST(a_kernel_without_runs_is_asked_seldom) {
   static const int errors[] = {EINVAL, EIO, ENOPROTOOPT};
   for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
@@ -314,14 +314,14 @@ END_TEST
 
 // --- Several addresses
 
-enum { OTHER = 2 }; // 127.0.0.2 is one of every machine's
+enum { OTHER = 2 }; // 127.0.0.2 belongs to every machine
 
 static void keep_address(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
   (void)datagram, (void)bytes;
   *(weft_address *)user = *from;
 }
 
-// Somebody at the near end calls 127.0.0.OTHER. Who it is, and whom it called.
+// Has the near end call 127.0.0.OTHER. Returns its address, and the one that it called.
 static weft_address called_at_another(line *l) {
   weft_address own, from = {.port = 0};
   EXPECT_OK(weft_udp_own_address(&l->udp, &own));
@@ -334,7 +334,7 @@ static weft_address called_at_another(line *l) {
   return from;
 }
 
-// A run to the near end, all of which comes from 127.0.0.last.
+// Sends a run to the near end and expects all of it to come from 127.0.0.last.
 static void expect_run_from(line *l, const weft_address *to, uint8_t last) {
   send_to(&l->udp, to, "answer");
   weft_udp_flush(&l->udp);
@@ -353,10 +353,10 @@ static void expect_answers(void) {
   const weft_address called = called_at_another(&l);
   weft_address fresh = called, gone = called;
   memset(fresh.own, 0, sizeof fresh.own);
-  gone.own[12] = 192; // 192.0.0.2 is nobody's here
+  gone.own[12] = 192; // 192.0.0.2 is no address of this machine
   kernel.taken = 0;
   expect_run_from(&l, &called, OTHER);
-  expect_run_from(&l, &fresh, 1); // as the kernel likes
+  expect_run_from(&l, &fresh, 1); // as the kernel chooses
   expect_run_from(&l, &gone, 1);
   expect_run_from(&l, &called, OTHER);
   EXPECT(kernel.taken == 4 && l.udp.statistics.send_errors == 0);

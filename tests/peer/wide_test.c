@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live with a window that is wider than the stream needs, as where nobody says its rate: the source
-// keeps what somebody may play yet, and maps do not grow with the window.
+// A live stream with a window that is wider than it needs, as where its rate is unknown: the source
+// keeps what a node may still play, and maps do not grow with the window.
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -19,7 +19,7 @@ typedef struct pair {
   weft_engine_options options;
   weft_rng_chacha chacha[2];
   weft_engine *engine[2]; // the source first
-  size_t number[2];       // of the other one
+  size_t number[2];       // of the other engine
   int64_t now_us;
   size_t maps, longest; // of the receiver
 } pair;
@@ -60,7 +60,7 @@ static void put(pair *p) {
   EXPECT_OK(weft_engine_source_put(p->engine[0], data, SEGMENT, p->now_us, p->now_us));
 }
 
-// What the source holds when it made so many segments in that time, each.
+// Returns what the source holds after making `segments` segments, one every each_us.
 static long held(size_t window, int64_t each_us, size_t segments) {
   pair p;
   pair_new(&p, window);
@@ -76,7 +76,7 @@ START_TEST(a_source_keeps_what_may_be_played_yet) {
   EXPECT(held(WIDE, 100 * MS, 3 * WIDE) == narrow); // 64 are 6.4 s
   const long each = held(WIDE, 100 * MS, 2) - held(WIDE, 100 * MS, 1);
   EXPECT(each > 0);
-  // Of two lags and a second, 3 s, all is kept, and no more than there is room for.
+  // Everything of the last two lags and a second, 3 s, is kept, if there is room for it.
   const long most = held(WIDE, 20 * MS, 3 * WIDE) - narrow;
   EXPECT(most >= (150 - NARROW) * each && most <= (153 - NARROW) * each);
   EXPECT(held(WIDE, 10 * MS, 3 * WIDE) - narrow == (WIDE - NARROW) * each);
@@ -105,7 +105,8 @@ static void exchange(pair *p, size_t from) {
     }
 }
 
-// 100 segments a second, of which 64 would hold less than the lag.
+// With 100 segments a second, of which 64 hold less than the lag, maps do not list segments that
+// were not made.
 START_TEST(maps_do_not_tell_of_what_is_not_made) {
   enum { SEGMENTS = 600 };
   pair p;

@@ -39,6 +39,7 @@ swarm *swarm_new(const uint8_t *input, size_t bytes, uint64_t salt) {
   s->input = input;
   s->input_bytes = bytes;
   s->fate = perfect;
+  s->salt = salt;
   weft_rng_chacha_seed(&s->network, test_seed(), salt);
   uint8_t seed[crypto_sign_SEEDBYTES];
   const weft_rng rng = weft_rng_chacha_table(&s->network);
@@ -95,7 +96,7 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   *n = (swarm_node){.first_play_us = -1};
   for (size_t i = 0; i < SWARM_NODES; i++)
     n->called_us[i] = -1;
-  weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
+  weft_rng_chacha_seed(&n->chacha, test_seed(), (s->salt << 32) + 1000 + index);
   weft_engine_self self = given ? *given : (weft_engine_self){0};
   self.rng = weft_rng_chacha_table(&n->chacha);
   self.address = swarm_address(index);

@@ -212,6 +212,10 @@ class Streams(unittest.TestCase):
             engine.dial_failed(b"you")
         self.assertEqual(dialled, {b"you", b"they"})
         self.assertGreater(len(engine.refusal()), 3)
+        self.assertGreater(len(engine.refusal(origin=(1, 65535))), 3)
+        with self.assertRaises(ValueError):
+            engine.refusal(origin=(65536, 0))
+        self.assertEqual(engine.add_neighbour(now_us, address=b"it", origin=(1, 2)), 0)  # she has fallen silent
 
     def test_who_moves_is_told_of_at_the_new_address(self):
         engine = weft.Engine(self.context, self.options(neighbours_target=2, addresses_max=8), address=b"me")

@@ -13,7 +13,7 @@ from ._declarations import _c, _fill, _size, _whole, CONSTANTS, DEPENDENT, PENDI
 from ._memory import host
 from ._peer_declarations import (
     _Burst, _CodecBlocks, _CodecRlnc, _EngineOptions, _EngineSelf, _EngineStatistics, _EngineTimers, _Event,
-    _NeighbourOptions, _NeighbourStatistics, _PeerAddress, ADDRESS_BYTES, DATAGRAM_MAX, MAX_TIME_US,
+    _NeighbourOptions, _NeighbourStatistics, _Origin, _PeerAddress, ADDRESS_BYTES, DATAGRAM_MAX, MAX_TIME_US,
     NEVER_US, policy, START_OLDEST)
 from ._trust import _trust_of, random_of
 
@@ -157,6 +157,11 @@ def _peer_address(address):
     return _PeerAddress(len(data), (ctypes.c_uint8 * ADDRESS_BYTES)(*data))
 
 
+def _origin_of(origin):
+    address, network = origin
+    return _Origin(_whole("an origin's address", address, 16), _whole("an origin's network", network, 16))
+
+
 def _codec_of(name, context):
     kinds = {"rlnc": (_CodecRlnc, _c.weft_codec_rlnc_table), "blocks": (_CodecBlocks, _c.weft_codec_blocks_table)}
     if name not in kinds:
@@ -222,14 +227,16 @@ class Engine(_CalledBack):
 
     # --- Neighbours
 
-    def add_neighbour(self, now_us, address=b"", is_source=False, dialled=False):
+    def add_neighbour(self, now_us, address=b"", is_source=False, dialled=False, origin=(0, 0)):
         """Adds a neighbour and returns its number. Error WEFT_E_STATE: there is no room.
 
         address: passed on to other peers, unless empty. is_source: the session below has proved that it is the
-        source. dialled: the session was opened from here.
+        source. dialled: the session was opened from here. origin: numbers that the caller assigns to where the peer
+        comes from, an address and the network that it is in, each 1..65535; 0: shared with no other peer. Many
+        identities at one address then do not push others out.
         """
         number = _size()
-        how = _NeighbourOptions(_peer_address(address), is_source, dialled)
+        how = _NeighbourOptions(_peer_address(address), _origin_of(origin), is_source, dialled)
         _check(self._run(_c.weft_engine_add_neighbour, ctypes.byref(how), time_of(now_us), ctypes.byref(number)))
         return number.value
 
@@ -243,10 +250,13 @@ class Engine(_CalledBack):
         _check(self._run(_c.weft_engine_remove_neighbour, _whole("neighbour", neighbour)),
                "neighbour %d" % neighbour)
 
-    def refusal(self):
-        """Returns the answer to a peer for which there is no room: a datagram with addresses of others."""
+    def refusal(self, origin=(0, 0)):
+        """Returns the answer to a peer for which there is no room: a datagram with addresses of others.
+
+        origin: the peer's, as of add_neighbour.
+        """
         out = ctypes.create_string_buffer(DATAGRAM_MAX)
-        size = self._run(_c.weft_engine_refusal, out)
+        size = self._run(_c.weft_engine_refusal, ctypes.byref(_origin_of(origin)), out)
         return out.raw[:size]
 
     def add_address(self, address):

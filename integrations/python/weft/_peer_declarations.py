@@ -129,8 +129,13 @@ class _EngineSelf(ctypes.Structure):
 # --- weft/peer_engine.h, weft/peer_statistics.h
 
 
+class _Origin(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_uint16), ("network", ctypes.c_uint16)]
+
+
 class _NeighbourOptions(ctypes.Structure):
-    _fields_ = [("address", _PeerAddress), ("is_source", ctypes.c_bool), ("dialled", ctypes.c_bool)]
+    _fields_ = [("address", _PeerAddress), ("origin", _Origin), ("is_source", ctypes.c_bool),
+                ("dialled", ctypes.c_bool)]
 
 
 class _Datagram(ctypes.Structure):
@@ -258,6 +263,7 @@ STRUCTURES.update({
     "weft_engine_timers": _EngineTimers,
     "weft_engine_options": _EngineOptions,
     "weft_engine_self": _EngineSelf,
+    "weft_origin": _Origin,
     "weft_neighbour_options": _NeighbourOptions,
     "weft_datagram": _Datagram,
     "weft_burst": _Burst,
@@ -302,7 +308,7 @@ _declare({
     "weft_engine_add_neighbour": (_status, [_handle, _p(_NeighbourOptions), _time, _written]),
     "weft_engine_move_neighbour": (_status, [_handle, _size, _p(_PeerAddress)]),
     "weft_engine_remove_neighbour": (_status, [_handle, _size]),
-    "weft_engine_refusal": (_size, [_handle, _bytes]),
+    "weft_engine_refusal": (_size, [_handle, _p(_Origin), _bytes]),
     "weft_engine_add_address": (None, [_handle, _p(_PeerAddress)]),
     "weft_engine_call": (None, [_handle, _p(_PeerAddress), _time]),
     "weft_engine_dial_failed": (None, [_handle, _p(_PeerAddress)]),

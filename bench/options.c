@@ -308,6 +308,17 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
   return can_write(options) ? 0 : WEFT_BENCH_IO;
 }
 
+char *weft_bench_list_next(const char **list) {
+  while (*list && **list) {
+    const char *const name = *list;
+    const size_t length = strcspn(name, ",");
+    *list += length + (name[length] == ',');
+    if (length)
+      return weft_bench_text("%.*s", (int)length, name);
+  }
+  return NULL;
+}
+
 bool weft_bench_listed(const char *list, const char *name) {
   const size_t length = strlen(name);
   if (!list)

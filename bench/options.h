@@ -47,6 +47,10 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
 // Whether `name` is in the comma-separated `list`; a NULL list holds every name.
 bool weft_bench_listed(const char *list, const char *name);
 
+// Takes the next name off a comma-separated list, for the caller to free(); NULL at the end of the
+// list, and of a NULL list. Skips empty names.
+char *weft_bench_list_next(const char **list);
+
 // Whether every name in `list`, the value of `option`, is among the `count` names; otherwise prints
 // which exist.
 bool weft_bench_names_known(const weft_bench_options *options, const char *option, const char *list,

@@ -42,19 +42,15 @@ struct weft_bench_rlnc_coder {
 };
 
 bool weft_bench_rlnc_peers_open(const char *files, weft_bench_rlnc_peers *out) {
+  bool room = true;
   out->count = 0;
-  for (const char *at = files ? files : ""; *at;) {
-    const size_t length = strcspn(at, ",");
-    if (out->count == WEFT_BENCH_RLNC_PEERS) {
-      fprintf(stderr, "weft bench rlnc: --peers takes at most %u files\n", WEFT_BENCH_RLNC_PEERS);
-      return false;
-    }
-    char *const file = weft_bench_text("%.*s", (int)length, at);
-    out->count += length && weft_bench_rlnc_peer_open(file, &out->peer[out->count]);
-    free(file);
-    at += length + (at[length] == ',');
+  for (char *file; room && (file = weft_bench_list_next(&files)); free(file)) {
+    room = out->count < WEFT_BENCH_RLNC_PEERS;
+    out->count += room && weft_bench_rlnc_peer_open(file, &out->peer[out->count]);
   }
-  return true;
+  if (!room)
+    fprintf(stderr, "weft bench rlnc: --peers takes at most %u files\n", WEFT_BENCH_RLNC_PEERS);
+  return room;
 }
 
 static void must(const weft_bench_rlnc_coder *coder, const char *what, bool done) {

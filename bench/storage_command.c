@@ -115,16 +115,8 @@ static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer)
 static bool open_list(weft_bench_storage_run *run, const char *list,
                       weft_bench_storage_peer *(*open)(const char *file)) {
   const size_t before = run->peer_count;
-  for (const char *at = list; at && *at;) {
-    char file[512];
-    const size_t length = strcspn(at, ",");
-    if (length > 0 && length < sizeof file) {
-      memcpy(file, at, length);
-      file[length] = '\0';
-      add_peer(run, open(file));
-    }
-    at += length + (at[length] == ',');
-  }
+  for (char *file; (file = weft_bench_list_next(&list)); free(file))
+    add_peer(run, open(file));
   return run->peer_count > before;
 }
 

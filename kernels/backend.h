@@ -362,6 +362,7 @@ struct weft_backend {
   const char *technique; // one line: what it does and whose idea it is
   uint32_t cpu;          // WEFT_CPU_* features that it needs, all of them
   int sm_min, sm_max;    // device rows: compute capability as major * 10 + minor, inclusive
+  int block_bytes;       // device rows: shared memory of a block that they need
   weft_mem mem;          // HOST: runs on the CPU; DEVICE: on a GPU
   size_t align;          // bytes; alignment for speed, never required
   const weft_host_kernel *host;
@@ -398,10 +399,11 @@ struct weft_backend {
 extern const weft_backend *const weft_backends;
 extern const size_t weft_backend_count;
 
-// What a machine offers: a set of CPU features and its GPU's compute capability (0: no GPU).
+// What a machine offers: a set of CPU features, and what its GPU can do.
 typedef struct weft_machine {
   uint32_t cpu;
-  int sm; // major * 10 + minor
+  int sm;          // compute capability, major * 10 + minor; 0: no GPU
+  int block_bytes; // most shared memory of a block
 } weft_machine;
 
 // Returns whether the machine has everything that the row needs.

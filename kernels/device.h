@@ -20,7 +20,8 @@ weft_status weft_device_open(weft_device **out, size_t index, const weft_allocat
 // Waits for the device's work and frees what it holds; accepts NULL.
 void weft_device_close(weft_device *device);
 
-int weft_device_sm(const weft_device *device); // compute capability, major * 10 + minor
+int weft_device_sm(const weft_device *device);          // compute capability, major * 10 + minor
+int weft_device_block_bytes(const weft_device *device); // most shared memory of a block
 const char *weft_device_name(const weft_device *device);
 
 // Allocates PINNED or DEVICE memory from the device's arena (freed blocks are kept for later

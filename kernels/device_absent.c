@@ -21,6 +21,11 @@ int weft_device_sm(const weft_device *device) {
   return 0;
 }
 
+int weft_device_block_bytes(const weft_device *device) {
+  (void)device;
+  return 0;
+}
+
 const char *weft_device_name(const weft_device *device) {
   (void)device;
   return "";

@@ -82,7 +82,8 @@ bool weft_backend_runs_on(const weft_backend *row, const weft_machine *machine) 
     return false;
   if (row->mem != WEFT_MEM_DEVICE)
     return true;
-  return machine->sm != 0 && machine->sm >= row->sm_min && machine->sm <= row->sm_max;
+  return machine->sm != 0 && machine->sm >= row->sm_min && machine->sm <= row->sm_max &&
+         machine->block_bytes >= row->block_bytes;
 }
 
 static weft_status select_forced(const weft_machine *machine, weft_mem mem, const char *forced,

@@ -57,7 +57,9 @@ static weft_status select_device_row(weft_ctx *ctx, const char *name, size_t ind
   if (index >= weft_device_count())
     return WEFT_E_BACKEND_ABSENT;
   WEFT_TRY(weft_device_open(&ctx->device, index, &ctx->allocator));
-  const weft_machine machine = {.cpu = weft_cpu_features(), .sm = weft_device_sm(ctx->device)};
+  const weft_machine machine = {.cpu = weft_cpu_features(),
+                                .sm = weft_device_sm(ctx->device),
+                                .block_bytes = weft_device_block_bytes(ctx->device)};
   return weft_backend_select(&machine, WEFT_MEM_DEVICE, forced, &ctx->row);
 }
 
@@ -158,14 +160,15 @@ size_t weft_ctx_threads(const weft_ctx *ctx) { return weft_pool_threads(ctx->poo
 
 // --- what is available ---
 
-// The first device's compute capability, queried once: opening a device is slow.
+// What the first device can do, queried once: opening a device is slow.
 static pthread_once_t first_device_once = PTHREAD_ONCE_INIT;
-static int first_device_sm;
+static int first_device_sm, first_device_block_bytes;
 
 static void ask_first_device(void) {
   weft_device *device = NULL;
   if (weft_device_count() > 0 && weft_device_open(&device, 0, &c_allocator) == WEFT_OK) {
     first_device_sm = weft_device_sm(device);
+    first_device_block_bytes = weft_device_block_bytes(device);
     weft_device_close(device);
   }
 }
@@ -180,6 +183,7 @@ weft_status weft_backend_describe(size_t index, weft_backend_info *out) {
   if (row->mem == WEFT_MEM_DEVICE) {
     pthread_once(&first_device_once, ask_first_device);
     machine.sm = first_device_sm;
+    machine.block_bytes = first_device_block_bytes;
   }
   *out = (weft_backend_info){.name = row->name,
                              .technique = row->technique,

@@ -251,6 +251,9 @@ extern "C" void weft_device_close(weft_device *device) {
 }
 
 extern "C" int weft_device_sm(const weft_device *device) { return device->sm; }
+extern "C" int weft_device_block_bytes(const weft_device *device) {
+  return device->shape.block_shared_bytes;
+}
 extern "C" const char *weft_device_name(const weft_device *device) { return device->name; }
 
 const weft_device_shape *weft_device_get_shape(const weft_device *device) { return &device->shape; }

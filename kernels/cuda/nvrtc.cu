@@ -2,7 +2,9 @@
 // NVRTC behind dlopen: the few of its functions that are needed, declared here.
 #include "kernels/cuda/nvrtc.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <mutex>
 #include <stdio.h>
 #include <string.h>
@@ -34,27 +36,41 @@ bool find(void *library, const char *name, Function *out) {
   return *out != nullptr;
 }
 
+// Drivers load code of every NVRTC of their own major version, and of older ones. INT_MAX: there is
+// no driver, and all code can be compiled.
+int driver_major() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version > 0 ? version / 1000 : INT_MAX;
+}
+
+bool find_functions(void *library, int most) {
+  int major = 0, minor = 0;
+  if (!find(library, "nvrtcVersion", &functions.version) ||
+      !find(library, "nvrtcCreateProgram", &functions.create) ||
+      !find(library, "nvrtcCompileProgram", &functions.compile) ||
+      !find(library, "nvrtcGetCUBINSize", &functions.code_bytes) ||
+      !find(library, "nvrtcGetCUBIN", &functions.code) ||
+      !find(library, "nvrtcGetProgramLogSize", &functions.log_bytes) ||
+      !find(library, "nvrtcGetProgramLog", &functions.log) ||
+      !find(library, "nvrtcDestroyProgram", &functions.destroy) ||
+      functions.version(&major, &minor) != 0 || major > most)
+    return false;
+  snprintf(version_text, sizeof version_text, "%d.%d", major, minor);
+  return true;
+}
+
 void open_library() {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                       "/usr/local/cuda/lib64/libnvrtc.so"};
-  void *library = nullptr;
-  for (const char *name : names)
-    if (!library)
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return;
-  present = find(library, "nvrtcVersion", &functions.version) &&
-            find(library, "nvrtcCreateProgram", &functions.create) &&
-            find(library, "nvrtcCompileProgram", &functions.compile) &&
-            find(library, "nvrtcGetCUBINSize", &functions.code_bytes) &&
-            find(library, "nvrtcGetCUBIN", &functions.code) &&
-            find(library, "nvrtcGetProgramLogSize", &functions.log_bytes) &&
-            find(library, "nvrtcGetProgramLog", &functions.log) &&
-            find(library, "nvrtcDestroyProgram", &functions.destroy);
-  int major = 0, minor = 0;
-  present = present && functions.version(&major, &minor) == 0;
-  if (present)
-    snprintf(version_text, sizeof version_text, "%d.%d", major, minor);
+  const int most = driver_major();
+  for (const char *name : names) {
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    present = library && find_functions(library, most);
+    if (present)
+      return;
+    if (library)
+      dlclose(library);
+  }
 }
 
 bool open_once() {

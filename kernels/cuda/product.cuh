@@ -128,11 +128,17 @@ __global__ void __launch_bounds__(32 * WEFT_CUDA_WARPS, 1)
   }
 }
 
+// Returns the shared memory of a block.
+template <class P>
+constexpr size_t weft_cuda_product_bytes() {
+  return P::TABLE_BYTES +
+         sizeof(uint32_t) * P::CHUNK * P::ROWS * P::COEF_WORDS * (1u << WEFT_CUDA_GROUPS_LOG);
+}
+
 template <class P>
 weft_status weft_cuda_product_launch(const weft_exec *exec, const weft_cuda_batch &batch,
                                      const typename P::Tables &tables) {
-  const size_t shared = P::TABLE_BYTES + sizeof(uint32_t) * P::CHUNK * P::ROWS * P::COEF_WORDS *
-                                             (1u << WEFT_CUDA_GROUPS_LOG);
+  constexpr size_t shared = weft_cuda_product_bytes<P>();
   const weft_device_shape *shape = weft_device_get_shape(exec->device);
   if (shared > static_cast<size_t>(shape->block_shared_bytes))
     return WEFT_E_UNSUPPORTED;

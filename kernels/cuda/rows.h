@@ -51,10 +51,12 @@ WEFT_CUDA_DECLARE(logexp_global)
 WEFT_CUDA_DECLARE(logexp_texture)
 WEFT_CUDA_DECLARE(logexp_constant)
 
-#define WEFT_CUDA_ROW(id, row_name, what) WEFT_CUDA_ROW_FOR(id, row_name, what, 80, 999)
+#define WEFT_CUDA_ROW(id, row_name, what) WEFT_CUDA_ROW_OF(id, row_name, what, 0)
 
-#define WEFT_CUDA_ROW_FOR(id, row_name, what, from, to)                                            \
-  { WEFT_CUDA_MEMBERS(id, row_name, what, from, to) }
+// With `bytes` of a block's shared memory, more than every device has.
+#define WEFT_CUDA_ROW_OF(id, row_name, what, bytes)                                                \
+  { WEFT_CUDA_MEMBERS(id, row_name, what, 80, 999), .block_bytes = bytes }
+enum { WEFT_CUDA_TABLE_32_BYTES = 144 << 10 };
 
 #define WEFT_CUDA_TENSOR_ROW(id, row_name, what, from, to)                                         \
   { WEFT_CUDA_MEMBERS(id, row_name, what, from, to), .prepare_many = weft_cuda_##id##_prepare_many }
@@ -70,8 +72,10 @@ WEFT_CUDA_DECLARE(logexp_constant)
 #define WEFT_CUDA_TABLE_ROWS                                                                       \
   WEFT_CUDA_ROW(nibble_prmt, "cuda-nibble-prmt",                                                   \
                 "split nibble tables in registers, looked up by PRMT four bytes at once"),         \
-      WEFT_CUDA_ROW(table_32, "cuda-table-32",                                                     \
-                    "exp in 32 word-wide shared copies, one bank per lane; log domain, no test"),  \
+      WEFT_CUDA_ROW_OF(                                                                            \
+          table_32, "cuda-table-32",                                                               \
+          "exp in 32 word-wide shared copies, one bank per lane; log domain, no test",             \
+          WEFT_CUDA_TABLE_32_BYTES),                                                               \
       WEFT_CUDA_ROW(loop, "cuda-loop",                                                             \
                     "Russian peasant on words of four bytes (Shojania and Li, loop-based)"),       \
       WEFT_CUDA_ROW(table_5, "cuda-table-5",                                                       \

@@ -4,5 +4,6 @@
 #include "kernels/cuda/log_domain.cuh"
 
 typedef weft_cuda_log_domain<weft_cuda_word_copies<32>> Policy;
+static_assert(weft_cuda_product_bytes<Policy>() == WEFT_CUDA_TABLE_32_BYTES, "what rows.h says");
 
 WEFT_CUDA_TABLE_ROW(table_32, Policy, false, weft_cuda_pack_launch<Policy::Layout>, WEFT_OK)

@@ -114,8 +114,8 @@ static bool is_known(const char *name) {
 static void skip_all(const char *only) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!only || strcmp(only, rows[i].name) == 0)
-      printf("skipped %s: needs a CUDA device with sm_%d to sm_%d\n", rows[i].name, rows[i].sm_min,
-             rows[i].sm_max);
+      printf("skipped %s: needs a CUDA device with sm_%d to sm_%d, %d bytes of shared memory\n",
+             rows[i].name, rows[i].sm_min, rows[i].sm_max, rows[i].block_bytes);
   for (size_t i = 0; i < Others && (!only || strcmp(only, "others") == 0); i++)
     printf("skipped %s: needs a CUDA device\n", others[i]);
   if (!only || strcmp(only, "storage") == 0)
@@ -168,8 +168,10 @@ int main(int argc, char **argv) {
     if (only && strcmp(only, rows[i].name) != 0)
       continue;
     const int sm = weft_device_sm(device.device);
-    if (sm < rows[i].sm_min || sm > rows[i].sm_max) {
-      printf("skipped %s: needs sm_%d to sm_%d\n", rows[i].name, rows[i].sm_min, rows[i].sm_max);
+    if (sm < rows[i].sm_min || sm > rows[i].sm_max ||
+        weft_device_block_bytes(device.device) < rows[i].block_bytes) {
+      printf("skipped %s: needs sm_%d to sm_%d, %d bytes of shared memory\n", rows[i].name,
+             rows[i].sm_min, rows[i].sm_max, rows[i].block_bytes);
       continue;
     }
     check_products(&device, &rows[i], rounds);

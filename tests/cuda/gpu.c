@@ -41,15 +41,18 @@ bool gpu_skip_row(const char *test, int index) {
   snprintf(name, sizeof name, "%s on %s", test, row->name);
   if (gpu_skip(name))
     return true;
-  static int sm; // of device 0
-  if (sm == 0) {
+  static weft_machine machine; // with device 0
+  if (machine.sm == 0) {
     weft_ctx *ctx = fixture_ctx("cuda", 1);
-    sm = weft_device_sm(ctx->device);
+    machine = (weft_machine){.cpu = weft_cpu_features(),
+                             .sm = weft_device_sm(ctx->device),
+                             .block_bytes = weft_device_block_bytes(ctx->device)};
     weft_ctx_free(ctx);
   }
-  if (sm >= row->sm_min && sm <= row->sm_max)
+  if (weft_backend_runs_on(row, &machine))
     return false;
-  printf("SKIPPED %s: it needs sm_%d..%d, this is sm_%d\n", name, row->sm_min, row->sm_max, sm);
+  printf("SKIPPED %s: it needs sm_%d..%d and %d bytes of shared memory, this is sm_%d with %d\n",
+         name, row->sm_min, row->sm_max, row->block_bytes, machine.sm, machine.block_bytes);
   return true;
 }
 

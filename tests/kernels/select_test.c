@@ -32,11 +32,24 @@ START_TEST(best_row_wins_on_every_set_of_features) {
   // A row that never wins is kept for comparison: it must run wherever it can be forced.
   for (size_t i = 0; i < weft_backend_count; i++) {
     const weft_backend *row = &weft_backends[i], *chosen = NULL;
-    const weft_machine machine = {.cpu = row->cpu, .sm = row->sm_min};
+    const weft_machine machine = {
+        .cpu = row->cpu, .sm = row->sm_min, .block_bytes = row->block_bytes};
     ck_assert_int_eq(weft_backend_select(&machine, row->mem, row->name, &chosen), WEFT_OK);
     ck_assert_ptr_eq(chosen, row);
     if (row->mem == WEFT_MEM_HOST && !wins[i])
       ck_assert_msg(best(&machine) != row && best(&machine) < row, "%s", row->name);
+  }
+}
+END_TEST
+
+// For example cuda-table-32 on sm_86, whose blocks have at most 99 KiB.
+START_TEST(a_device_row_needs_its_shared_memory) {
+  for (size_t i = 0; i < weft_backend_count; i++) {
+    const weft_backend *row = &weft_backends[i];
+    const weft_machine machine = {
+        .cpu = row->cpu, .sm = row->sm_min, .block_bytes = row->block_bytes - 1};
+    if (row->mem == WEFT_MEM_DEVICE)
+      ck_assert_msg(!weft_backend_runs_on(row, &machine), "%s", row->name);
   }
 }
 END_TEST
@@ -122,6 +135,7 @@ int main(void) {
   Suite *suite = suite_create("select");
   TCase *cases = tcase_create("table");
   tcase_add_test(cases, best_row_wins_on_every_set_of_features);
+  tcase_add_test(cases, a_device_row_needs_its_shared_memory);
   tcase_add_test(cases, names_are_unique_and_rows_are_whole);
   tcase_add_test(cases, forcing_an_absent_row_fails);
   tcase_add_test(cases, every_subset_of_this_machine_multiplies);

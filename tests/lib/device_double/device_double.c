@@ -480,6 +480,11 @@ int weft_device_sm(const weft_device *device) {
   return 90;
 }
 
+int weft_device_block_bytes(const weft_device *device) {
+  (void)device;
+  return 227 << 10;
+}
+
 const char *weft_device_name(const weft_device *device) {
   (void)device;
   return "device double";

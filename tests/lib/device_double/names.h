@@ -13,6 +13,7 @@
 #define weft_device_open weft_double_open
 #define weft_device_close weft_double_close
 #define weft_device_sm weft_double_sm
+#define weft_device_block_bytes weft_double_block_bytes
 #define weft_device_name weft_double_name
 #define weft_device_alloc weft_double_alloc
 #define weft_device_free weft_double_free

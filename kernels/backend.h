@@ -299,12 +299,13 @@ typedef struct weft_host_kernel {
   // rows or more, up to wide_rows, take one pass and cost steps_wide per row instead. Matrices of
   // fewer than steps_least entries are faster entry by entry. From steps_past bytes of X and Y on,
   // Y is stored past the caches. Where slots are kept in the first-level cache, strips have at
-  // least steps_narrow columns.
+  // least steps_narrow columns; steps_near of them where only near rows' slots are (0: none are).
   void (*steps)(const weft_strip *strip);
   // Optional: the cost of an entry of a matrix (m, k), in the same units, where it is not always 8.
   // row_bytes is 0 if not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
-  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, steps_narrow;
+  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, steps_narrow,
+      steps_near;
   size_t wide_rows;
   // Products whose halves have at least this many rows and sources are computed as seven products
   // of half the size instead of eight (host_winograd.h; measured); 0: never. Where the halves

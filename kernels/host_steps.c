@@ -31,28 +31,35 @@ bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, siz
          butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
-// Returns whether slots are better kept in the first-level cache, although rows are then read in
-// shorter runs: where both caches are large (measured; not with 32 KiB and 1 MiB).
-static bool first_level_pays(void) {
-  enum { UNKNOWN, YES, NO };
+// Which slots are better kept in the first-level cache, although rows are then read in shorter runs
+// (measured): of all rows where both caches are large, of rows that the second-level cache holds
+// where that has 1 MiB; none with a first-level cache of 32 KiB.
+typedef enum first_level { UNKNOWN, NEVER, OF_NEAR_ROWS, ALWAYS } first_level;
+
+static first_level first_level_pays(void) {
   static atomic_int known;
-  int answer = atomic_load_explicit(&known, memory_order_relaxed);
+  first_level answer = (first_level)atomic_load_explicit(&known, memory_order_relaxed);
   if (answer == UNKNOWN) {
     const weft_cpu_caches caches = weft_cpu_caches_told();
-    answer = caches.first >= (48 << 10) && caches.second >= (2 << 20) ? YES : NO;
-    atomic_store_explicit(&known, answer, memory_order_relaxed);
+    answer = caches.first < (48 << 10) || caches.second < (1 << 20) ? NEVER
+             : caches.second < (2 << 20)                            ? OF_NEAR_ROWS
+                                                                    : ALWAYS;
+    atomic_store_explicit(&known, (int)answer, memory_order_relaxed);
   }
-  return answer == YES;
+  return answer;
 }
 
-// Returns how many columns to work on at once.
+// Returns how many columns to work on at once. `bytes`: of all rows of X and Y.
 static size_t strip_width(const weft_host_kernel *kernel, const weft_acts *acts, size_t columns,
-                          bool past) {
+                          size_t bytes, bool past) {
   const size_t first = WEFT_ACT_FIRST / acts->slots,
                least = past ? WEFT_ACT_NARROW_PAST : kernel->steps_narrow;
+  const first_level pays = first_level_pays();
   size_t width = WEFT_ACT_SCRATCH / acts->slots;
-  if (first_level_pays())
+  if (pays == ALWAYS)
     width = first > least ? first : least;
+  else if (pays == OF_NEAR_ROWS && kernel->steps_near && bytes <= (1 << 20))
+    width = kernel->steps_near;
   width = width < WEFT_ACT_COLUMNS ? width / WEFT_ACT_STEP * WEFT_ACT_STEP : WEFT_ACT_COLUMNS;
   return width < columns ? width : columns;
 }
@@ -67,8 +74,9 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
       !weft_host_steps_pay(kernel, g->m, g->k, g->len, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
-  const bool past = (g->k + g->m) * g->len >= kernel->steps_past;
-  const size_t width = strip_width(kernel, acts, columns, past);
+  const size_t bytes = (g->k + g->m) * g->len;
+  const bool past = bytes >= kernel->steps_past;
+  const size_t width = strip_width(kernel, acts, columns, bytes, past);
   uint8_t *const slots =
       weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
   if (!slots) // entry by entry needs none

@@ -27,8 +27,9 @@ enum {
 #ifndef FEW_COLUMNS
 #define FEW_COLUMNS 2048 // in shorter rows the matrices do not pay,
 #define FEW_GROUPED 8192 // and in rows shorter than this groups do not
-// FEW_COLUMNS for sources that are taken at once. Measured only on Zen 4.
-#define FEW_COLUMNS_AT_ONCE (core_is_zen4() ? 1024 : FEW_COLUMNS)
+// FEW_COLUMNS for sources that are taken at once. Measured only on AMD's cores.
+#define FEW_COLUMNS_AT_ONCE(p)                                                                     \
+  (core_is_zen4() || (core_is_zen5() && ((p)->m <= FEW_PAIRED || (p)->apart)) ? 1024 : FEW_COLUMNS)
 // Bytes of all rows that caches serve without prefetching, and how many columns ahead one group is
 // prefetched beyond that; fewer on AMD's cores, whose hardware follows strides of any length and is
 // misled by prefetches farther ahead.

@@ -372,7 +372,7 @@ static bool few_pays(const weft_panel *p) {
   if (p->m < 2 || p->k < 2 || p->k > FEW_SOURCES)
     return false;
   if (p->k <= FEW_AT_ONCE && p->m <= FEW_ROWS)
-    return columns >= FEW_COLUMNS_AT_ONCE;
+    return columns >= FEW_COLUMNS_AT_ONCE(p);
   const bool any = columns >= FEW_GROUPED || few_short(p->m, p->k);
   return columns >= FEW_COLUMNS && (many_fits(p) || (p->m <= FEW_ROWS && any));
 }

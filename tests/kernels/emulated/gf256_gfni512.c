@@ -8,7 +8,7 @@
 
 #define FEW_COLUMNS 1024
 #define FEW_GROUPED 1024
-#define FEW_COLUMNS_AT_ONCE 512
+#define FEW_COLUMNS_AT_ONCE(p) ((p)->apart ? 512 : 768)
 #define KEPT_FIRST 4096
 #define KEPT_NEAR 20000
 #define FEW_CACHED 40000

@@ -28,12 +28,15 @@ static bool has_ended(const peer_run_state *r) {
   return r->ended_us && (!r->sink || weft_sink_empty(r->sink));
 }
 
-// Returns whether this is the source of a file to fetch that no peer is known to have all of.
-static bool nobody_has_all(const peer_run_state *r) {
+// Returns whether peers that are not here may return for a file to fetch: to its source, while none
+// is known to have all of it; and one that fell silent lately, as a process does that is paused.
+static bool some_may_return(const peer_run_state *r, gint64 now_us) {
   weft_node_statistics s;
   weft_node_get_statistics(r->node, &s);
-  return r->s->role == WEFT_NODE_SOURCE && weft_node_stream(r->node)->mode == WEFT_MODE_BULK &&
-         s.had_all == 0;
+  if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
+    return false;
+  return (r->s->role == WEFT_NODE_SOURCE && s.had_all == 0) ||
+         (s.silent_us && (double)(now_us - s.silent_us) < r->s->linger_s * 1e6);
 }
 
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
@@ -45,9 +48,9 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
       linger_s = r->s->linger_s + (live ? weft_node_stream(r->node)->lag_ms / 1e3 : 0);
   if (ended_s < stay_s)
     return;
-  // An HTTP client may still seek back, and a peer that left without the whole file may return.
+  // An HTTP client may still seek back.
   const bool needed =
-      (r->sink && weft_sink_seekable(r->sink)) || nobody_has_all(r) ||
+      (r->sink && weft_sink_seekable(r->sink)) || some_may_return(r, now_us) ||
       !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
   if (needed && ended_s < stay_s + linger_s)
     return;

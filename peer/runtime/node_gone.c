@@ -12,10 +12,12 @@ static size_t find(const weft_node *node, const uint8_t *key) {
   return NONE;
 }
 
-void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all) {
+void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all, bool silent) {
   const size_t before = find(node, key);
+  const int64_t silent_us = silent ? node->now_us : 0;
   if (before != NONE) {
     node->gone[before].had_all = node->gone[before].had_all || had_all;
+    node->gone[before].silent_us = silent_us;
     return;
   }
   node_gone *g = &node->gone[node->gone_count % NODE_GONE];
@@ -25,15 +27,28 @@ void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all) {
   }
   memcpy(g->public_key, key, sizeof g->public_key);
   g->had_all = had_all;
+  g->silent_us = silent_us;
+}
+
+static bool is_back(const weft_node *node, const node_gone *gone) {
+  for (size_t i = 0; i < node->options.neighbours_max; i++)
+    if (node->link_of[i] != NONE && memcmp(node->links[node->link_of[i]].public_key,
+                                           gone->public_key, sizeof gone->public_key) == 0)
+      return true;
+  return false;
 }
 
 void weft_node_count(const weft_node *node, weft_node_statistics *out) {
   weft_neighbour_statistics s;
   out->had_all = node->had_all;
   out->left_early = node->left_early;
+  out->silent_us = 0;
   for (size_t i = 0; i < node->gone_count && i < NODE_GONE; i++) {
-    out->had_all += node->gone[i].had_all;
-    out->left_early += !node->gone[i].had_all;
+    const node_gone *const gone = &node->gone[i];
+    out->had_all += gone->had_all;
+    out->left_early += !gone->had_all;
+    if (!gone->had_all && gone->silent_us > out->silent_us && !is_back(node, gone))
+      out->silent_us = gone->silent_us;
   }
   for (size_t i = 0; node->engine && i < node->options.neighbours_max; i++) {
     if (node->link_of[i] == NONE || weft_engine_get_neighbour(node->engine, i, &s) != WEFT_OK)

@@ -66,6 +66,7 @@ typedef struct node_link {
 typedef struct node_gone {
   uint8_t public_key[32];
   bool had_all;
+  int64_t silent_us; // when it fell silent; 0: it left, or was sent away
 } node_gone;
 
 typedef struct node_bootstrap {
@@ -163,8 +164,9 @@ void weft_node_look_after(weft_node *node);
 bool weft_node_bereft(const weft_node *node);
 
 // node_gone.c
-void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all);
-void weft_node_count(const weft_node *node, weft_node_statistics *out); // had_all and left_early
+void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all, bool silent);
+// Sets had_all, left_early and silent_us.
+void weft_node_count(const weft_node *node, weft_node_statistics *out);
 
 // node_room.c
 // Where all sessions are taken, ends one to make room for the newcomer: one with less of a right to

@@ -274,7 +274,7 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     return;
   if (l->neighbour != NONE && node->engine) {
     if (weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK)
-      weft_node_gone(node, l->public_key, s.had_all);
+      weft_node_gone(node, l->public_key, s.had_all, reason == WEFT_SESSION_SILENT);
     (void)weft_engine_remove_neighbour(node->engine, l->neighbour);
     node->link_of[l->neighbour] = NONE;
   }
@@ -334,7 +334,7 @@ static void drop_neighbour(weft_node *node, const weft_event *event) {
     return;
   node_link *l = &node->links[link];
   l->neighbour = NONE;
-  weft_node_gone(node, l->public_key, event->had_all);
+  weft_node_gone(node, l->public_key, event->had_all, event->reason == WEFT_LOST_SILENT);
   if (event->reason == WEFT_LOST_BANNED) {
     memcpy(node->bans[node->ban_count++ % NODE_BANS], l->public_key, 32);
     weft_node_tell(node, WEFT_NODE_BANNED, link);

@@ -6,33 +6,30 @@ weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
-# stands_still PID SECONDS: stops the process for that long
-stands_still() {
-  kill -STOP "$1"
-  sleep "$2"
-  kill -CONT "$1"
-}
-
 head -c 4500000 /dev/urandom >in.bin
 
-# --- In a fetch, one whose neighbours do not include the source, and that is away for longer than
-# its --timeout. The source takes twice the --neighbours. The others stay: they lose a silent peer
-# after seconds, and on a busy machine they may be complete before it is back.
-start source source --input in.bin --upload 3M --stay 1h --neighbours 1 --listen 127.0.0.1:0
+# --- In a fetch, one whose neighbours do not include the source (it takes twice the --neighbours). It
+# is away for longer than its --timeout, and until all others are complete, which wait for it.
+start source source --input in.bin --upload 3M --linger 60 --neighbours 1 --listen 127.0.0.1:0
 others=("$pid")
 at=127.0.0.1:$(port_of source)
 for name in first second; do
-  start "$name" join --source "$at" --output "$name.out" --upload 3M --stay 1h
+  start "$name" join --source "$at" --output "$name.out" --upload 3M --linger 60
   others+=("$pid")
   until_grown "$name.out" 1
 done
 start far join --source "127.0.0.1:$(port_of first)" --output far.out --timeout 5
 far=$pid
 until_grown far.out 100000
-stands_still "$far" 8
+kill -STOP "$far"
+sleep 8
+for name in first second; do
+  until_said "$name" 'info ended'
+done
+sleep 1 # they look ten times a second
+kill -CONT "$far"
 wait "$far" || fail "who was stopped for longer than --timeout ends with $?"
 cmp in.bin far.out || fail 'who was stopped has other bytes'
-kill -TERM "${others[@]}"
 for pid in "${others[@]}"; do
   wait "$pid" || fail "one of the peers that were not stopped ends with $?"
 done

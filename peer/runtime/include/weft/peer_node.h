@@ -162,6 +162,7 @@ typedef struct weft_node_statistics {
   // Neighbours that reported to have all of the stream, and those that were gone before. An
   // identity is counted once; one that returns after 256 others have gone counts as a new one.
   uint64_t had_all, left_early;
+  int64_t silent_us; // when the last of left_early fell silent, which may still return; 0: none did
 } weft_node_statistics;
 
 void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);

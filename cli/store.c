@@ -20,8 +20,8 @@ static const char codes[] =
     "the file; 2 command line, or a folder that holds shards already; 3 input, output, or shards\n"
     "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
     "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
-    "A killed call either leaves the shards as they were or has done all of its work. Where bytes\n"
-    "are lost, repair rebuilds missing shards from what is left, and replaces no existing shard.\n"
+    "A killed call leaves the file's old state or its new one, complete. Where bytes are lost,\n"
+    "repair rebuilds missing shards from what is left, and replaces no existing shard.\n"
     "Format: docs/format.md. Sizes and offsets are bytes; they accept k, M, G (powers of 1000)\n"
     "and Ki, Mi, Gi (of 1024).";
 

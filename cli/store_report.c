@@ -48,6 +48,11 @@ void store_report_shards(const store_outcome *outcome) {
     if (s->write_error)
       fprintf(stderr, "weft store %s: shard-%03zu.weft: it cannot be written: %s%s\n",
               outcome->call, i, strerror(s->write_error), mended);
+    if (s->was_link)
+      fprintf(stderr,
+              "weft store %s: shard-%03zu.weft was a link: the rebuilt shard is in the folder "
+              "itself\n",
+              outcome->call, i);
   }
 }
 
@@ -127,7 +132,10 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
             r->mended_shards, rewritten_chunks(outcome));
   else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
            strcmp(outcome->call, "repair") == 0)
-    fputs("every byte of every shard is good\n", to);
+    fprintf(to, "every byte of every shard is good%s\n",
+            weft_store_get_info(outcome->store).update_pending
+                ? ", with what update.journal holds for them"
+                : "");
 }
 
 // --- JSON
@@ -136,13 +144,14 @@ static json_t *shards_json(const weft_store_info *info) {
   json_t *list = json_array();
   for (size_t i = 0; i < shard_count(info); i++) {
     const weft_store_shard *s = &info->shards[i];
-    json_array_append_new(
-        list,
-        json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:s, s:b}", "shard", (json_int_t)i, "state",
-                  weft_shard_state_name(s->state), "message", s->text, "corrupt_chunks",
-                  (json_int_t)s->corrupt_chunks, "unread_chunks", (json_int_t)s->unread_chunks,
-                  "rewritten_chunks", (json_int_t)s->rewritten_chunks, "write_error",
-                  s->write_error ? strerror(s->write_error) : "", "mended", (int)s->mended));
+    json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:s, s:b, s:b}", "shard",
+                                          (json_int_t)i, "state", weft_shard_state_name(s->state),
+                                          "message", s->text, "corrupt_chunks",
+                                          (json_int_t)s->corrupt_chunks, "unread_chunks",
+                                          (json_int_t)s->unread_chunks, "rewritten_chunks",
+                                          (json_int_t)s->rewritten_chunks, "write_error",
+                                          s->write_error ? strerror(s->write_error) : "", "mended",
+                                          (int)s->mended, "was_link", (int)s->was_link));
   }
   return list;
 }

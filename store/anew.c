@@ -182,12 +182,19 @@ static void adopt(weft_store_mending *m, size_t shard) {
   m->fresh[shard] = -1;
 }
 
+static bool is_live_link(const char *path) {
+  struct stat about;
+  return lstat(path, &about) == 0 && S_ISLNK(about.st_mode) && stat(path, &about) == 0;
+}
+
 static weft_status rename_one(weft_store_mending *m, size_t shard) {
   weft_store *store = m->store;
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, shard, true, from));
   WEFT_TRY(weft_store_shard_path(store->folder, shard, false, to));
+  const bool was_link = is_live_link(to);
   WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
+  store->shards[shard].was_link = was_link;
   m->committed = true;
   store->files[shard].fresh = false;
   store->files[shard].beside = -1;

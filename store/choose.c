@@ -33,19 +33,40 @@ static size_t votes(const weft_store_search *s, const weft_store_header *like, b
   return committed ? count : 0;
 }
 
-// Returns a file of the set with the most shards, or NULL.
+// Returns a file of the set with the most shards, if possible of one with enough to be read; NULL:
+// there is none.
 static const weft_store_found *most_voted(const weft_store_search *s, bool proven) {
   const weft_store_found *best = NULL;
   size_t most = 0;
   for (size_t i = 0; i < s->count; i++) {
     const weft_store_found *f = &s->files[i];
     const size_t count = f->sound ? votes(s, &f->header, proven) : 0;
-    if (count > most) {
+    const bool enough = count && count >= f->header.k, had = best && most >= best->header.k;
+    if (enough != had ? enough : count > most) {
       best = f;
       most = count;
     }
   }
   return best;
+}
+
+// Fails if a second set can be read, too: repair would replace its shards by those of the first.
+static weft_status refuse_second(const weft_store_search *s) {
+  const weft_store *store = s->store;
+  for (size_t i = 0; i < s->count; i++) {
+    const weft_store_header *h = &s->files[i].header;
+    if (!s->files[i].sound || memcmp(h->id, store->header.id, sizeof h->id) == 0 ||
+        votes(s, h, false) < h->k)
+      continue;
+    char ours[2 * WEFT_STORE_ID_BYTES + 1], its[2 * WEFT_STORE_ID_BYTES + 1];
+    sodium_bin2hex(ours, sizeof ours, store->header.id, sizeof store->header.id);
+    sodium_bin2hex(its, sizeof its, h->id, sizeof h->id);
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s holds enough shards of two files to read either (%s and %s): move "
+                           "those of one away; nothing was changed",
+                           store->folder, ours, its);
+  }
+  return WEFT_OK;
 }
 
 // Reports why there is no set. Files that the system does not let us read may be intact: that is no
@@ -91,11 +112,10 @@ weft_status weft_store_choose_set(weft_store_search *s) {
   weft_store *store = s->store;
   const weft_store_found *proven = most_voted(s, true),
                          *best = proven ? proven : most_voted(s, false);
-  if (best) {
-    store->header = best->header;
-    return WEFT_OK;
-  }
-  return no_set(s);
+  if (!best)
+    return no_set(s);
+  store->header = best->header;
+  return s->access == WEFT_STORE_WRITE ? refuse_second(s) : WEFT_OK;
 }
 
 weft_status weft_store_refuse_later(const weft_store_search *s) {
@@ -190,9 +210,10 @@ weft_status weft_store_choose_age(weft_store_search *s) {
     }
   }
   for (size_t i = 0; i < s->count; i++) {
+    if (!belongs(store, &s->files[i])) // its header may be of any shard
+      continue;
     const age a = age_of(store, &s->files[i].header);
-    apart |= belongs(store, &s->files[i]) && a.generation == best.generation &&
-             !same_age(a, best) && shards_of_age(s, a) >= k;
+    apart |= a.generation == best.generation && !same_age(a, best) && shards_of_age(s, a) >= k;
   }
   store->header.generation = best.generation;
   store->header.update = best.update;

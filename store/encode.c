@@ -138,7 +138,8 @@ static weft_status sync_parent(weft_store *store, bool made) {
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
   const int error =
       n < (int)sizeof path ? weft_store_sync_folder_at(store->io, path) : ENAMETOOLONG;
-  return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
+  const bool unreadable = error == EACCES; // as sync_output has it
+  return error && made && !unreadable ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 // Returns the shards' mode. Data shards contain the input: only those who may read it may read

@@ -57,11 +57,12 @@ static void take_owner(const weft_store *store, int fd) {
   if (fchown(fd, all.st_uid, all.st_gid) != 0)
     (void)!fchown(fd, (uid_t)-1, all.st_gid);
   if (fstat(fd, &its) == 0 && its.st_gid == all.st_gid) // until here no one has gained access
-    (void)fchmod(fd, all.st_mode);
+    (void)fchmod(fd, 0600 | all.st_mode);
 }
 
+// The owner may write it, even if it replaces a shard that was read-only.
 int weft_store_create_beside(const weft_store *store, const char *path, int *fd) {
-  const int error = try_create(store->io, path, weft_store_mode(store, store->folder), fd);
+  const int error = try_create(store->io, path, 0600 | weft_store_mode(store, store->folder), fd);
   if (!error)
     take_owner(store, *fd);
   return error;

@@ -143,11 +143,12 @@ static weft_status refused(const weft_store_mending *m) {
 static weft_status verdict(const weft_store_mending *m) {
   const weft_store *store = m->store;
   weft_store_report *report = store->report;
-  size_t ill = 0;
+  size_t ill = 0, unsure = 0; // unsure: repair may have to leave them, or refuse to work
   WEFT_TRY(refused(m));
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_shard *s = &store->shards[i];
     ill += (s->state != WEFT_SHARD_GOOD || s->corrupt_chunks) && !s->mended;
+    unsure += s->state == WEFT_SHARD_UNREADABLE || s->state == WEFT_SHARD_VERSION;
   }
   if (report->lost_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
@@ -166,7 +167,8 @@ static weft_status verdict(const weft_store_mending *m) {
                                "%zu of %zu shards %s damaged, missing or unreadable; the file is "
                                "whole%s",
                                ill, store->geometry.k + store->geometry.m, ill == 1 ? "is" : "are",
-                               m->care == WEFT_STORE_REPAIR ? "" : ", and repair fixes that")
+                               m->care == WEFT_STORE_REPAIR || unsure ? ""
+                                                                      : ", and repair fixes that")
              : WEFT_OK;
 }
 

@@ -63,6 +63,7 @@ typedef struct weft_store_shard {
   uint64_t rewritten_chunks; // corrupt chunks rewritten in place
   int write_error;           // errno of a file that takes no writes or syncs; 0: none seen
   bool mended;               // everything found has been mended
+  bool was_link;             // the rebuilt shard is in the folder, where a link to a file was
 } weft_store_shard;
 
 enum { WEFT_STORE_LOST_RANGES = 64 };

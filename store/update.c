@@ -242,8 +242,9 @@ static weft_status check_writable(const weft_store *store) {
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, i, file->fresh, path));
     return weft_store_fail(store->report, WEFT_E_IO,
-                           "%s: %s: nothing was changed; repair rebuilds the shard", path,
-                           strerror(file->read_only));
+                           "%s: %s: nothing was changed; repair rebuilds the shard%s", path,
+                           strerror(file->read_only),
+                           file->read_only == EROFS ? " if the folder itself takes new files" : "");
   }
   return WEFT_OK;
 }

@@ -128,7 +128,12 @@ fi
 # --- a shard of which one chunk was repaired and another was not
 
 cp -r kept half
-poke() { printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+# poke FILE OFFSET: changes a byte, whatever it is
+poke() {
+  local old
+  old=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf '%b' "\\x$(printf %02x $((old ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
 poke half/shard-000.weft 300
 for shard in 0 1 2; do poke half/shard-00$shard.weft $((256 + 10032 + 50)); done
 expect 1 scrub half
@@ -333,7 +338,7 @@ diff -r f untouched || fail "shards of a later format were changed"
 [ ! -e later ] || fail "an output from shards of a later format"
 expect 3 info f --json
 says '"status": *"WEFT_E_VERSION"' out
-printf '\377' | dd of=f/shard-000.weft bs=1 seek=100 conv=notrunc status=none # and one that is corrupt
+poke f/shard-000.weft 100 # and one that is corrupt
 expect 1 verify f
 says "f: 4 of its 5 shards have another format version" err
 # One such shard: reading goes on with the others, writing leaves it alone.

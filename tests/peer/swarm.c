@@ -6,17 +6,10 @@
 #include <string.h>
 
 #include "peer/engine/messages.h"
+#include "tests/peer/swarm_mail.h"
 #include "tests/support/test_rng.h"
 
-enum { N = 16, K = 64, SEGMENT = N * K, ASK_EVERY_US = 5000 };
-
-struct swarm_event {
-  int64_t due_us;
-  uint64_t sequence;
-  size_t from, to, neighbour; // neighbour: the sender's number at the receiver
-  size_t bytes;
-  uint8_t data[];
-};
+enum { N = 16, K = SWARM_K, SEGMENT = N * K, ASK_EVERY_US = 5000 };
 
 uint64_t swarm_draw(swarm *s, uint64_t bound) {
   const weft_rng rng = weft_rng_chacha_table(&s->network);
@@ -178,93 +171,6 @@ void swarm_connect(swarm *s, size_t a, size_t b) {
   s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b, .bad_us = -1};
   s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a, .bad_us = -1};
   s->node[a].deadline_us = s->node[b].deadline_us = 0;
-}
-
-// --- Datagrams under way: a heap by time, then by the order of sending
-
-static bool before(const swarm_event *a, const swarm_event *b) {
-  return a->due_us != b->due_us ? a->due_us < b->due_us : a->sequence < b->sequence;
-}
-
-static void push(swarm *s, swarm_event *event) {
-  if (s->heap_count == s->heap_room) {
-    s->heap_room = s->heap_room ? 2 * s->heap_room : 256;
-    s->heap = realloc(s->heap, s->heap_room * sizeof(swarm_event *));
-  }
-  size_t at = s->heap_count++;
-  for (; at && before(event, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
-    s->heap[at] = s->heap[(at - 1) / 2];
-  s->heap[at] = event;
-}
-
-static swarm_event *pop(swarm *s) {
-  swarm_event *first = s->heap[0], *last = s->heap[--s->heap_count];
-  size_t at = 0;
-  for (;;) {
-    size_t child = 2 * at + 1;
-    if (child >= s->heap_count)
-      break;
-    if (child + 1 < s->heap_count && before(s->heap[child + 1], s->heap[child]))
-      child++;
-    if (!before(s->heap[child], last))
-      break;
-    s->heap[at] = s->heap[child];
-    at = child;
-  }
-  s->heap[at] = last;
-  return first;
-}
-
-// Replaces its map (docs/protocol.md) by what the node claims; returns its bytes.
-static size_t falsify(const swarm *s, const swarm_node *n, uint8_t *map, size_t bytes) {
-  enum { FIRST = 4, SUPPLIERS = 40, COUNT = 42, BACK = 46 };
-  const size_t window = s->options.window, ranks = n->claim ? 2 * window : bytes - WEFT_MAP_BYTES;
-  if (n->suppliers) {
-    map[SUPPLIERS] = 0;
-    map[SUPPLIERS + 1] = n->suppliers;
-  }
-  if (n->claim == SWARM_CLAIMS_NOTHING) {
-    memset(map + FIRST, 0, 8);
-    memset(map + BACK, 0, 2);
-    map[COUNT] = (uint8_t)(window >> 8);
-    map[COUNT + 1] = (uint8_t)window;
-  }
-  if (n->greedy || n->claim)
-    memset(map + WEFT_MAP_BYTES, 0, ranks);
-  return WEFT_MAP_BYTES + ranks;
-}
-
-static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d) {
-  swarm_node *n = &s->node[from];
-  const swarm_link *link = &n->links[neighbour];
-  const bool data = d->data[1] <= WEFT_PACKET_SPARSE;
-  if (!link->used || (data && n->free_rider))
-    return;
-  n->data_sent += data ? d->bytes : 0;
-  n->data_greedy += data && s->node[link->node].greedy ? d->bytes : 0;
-  const bool lacks = n->greedy || n->claim == SWARM_CLAIMS_NOTHING;
-  if (lacks && d->data[1] == WEFT_MESSAGE_BRAKE)
-    return;
-  const fixture_fate fate = s->fate(s, from, link->node);
-  for (int copy = 0; copy < fate.copies; copy++) {
-    swarm_event *event = malloc(sizeof *event + WEFT_DATAGRAM_MAX + d->bytes);
-    *event = (swarm_event){.due_us = s->now_us + fate.delay_us,
-                           .sequence = s->sequence++,
-                           .from = from,
-                           .to = link->node,
-                           .neighbour = link->neighbour,
-                           .bytes = d->bytes};
-    memcpy(event->data, d->data, d->bytes);
-    if (n->polluter && data)
-      event->data[d->bytes - 1 - swarm_draw(s, K)] ^= (uint8_t)(1 + swarm_draw(s, 255));
-    if (d->data[1] == WEFT_MESSAGE_MAP)
-      event->bytes = falsify(s, n, event->data, d->bytes);
-    if (s->damage && swarm_draw(s, 16) == 0) {
-      event->data[swarm_draw(s, d->bytes)] ^= (uint8_t)(1u << swarm_draw(s, 8));
-      s->damaged++;
-    }
-    push(s, event);
-  }
 }
 
 // --- One node's turn
@@ -443,8 +349,8 @@ static void ask_for_everything(swarm *s, size_t index) {
     asks[count++] = (weft_request){.segment = k, .kind = WEFT_REQUEST_PACKETS, .count = 1024};
   for (size_t i = 0; i < SWARM_LINKS && count; i++)
     if (n->links[i].used)
-      send(s, index, i,
-           &(weft_datagram){.data = out, .bytes = weft_request_write(asks, count, out)});
+      swarm_mail_send(s, index, i,
+                      &(weft_datagram){.data = out, .bytes = weft_request_write(asks, count, out)});
 }
 
 static void turn(swarm *s, size_t index) {
@@ -464,7 +370,7 @@ static void turn(swarm *s, size_t index) {
   weft_status status;
   while ((status = weft_engine_output(n->engine, s->now_us, &burst)) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
-      send(s, index, burst.neighbour, &burst.datagrams[i]);
+      swarm_mail_send(s, index, burst.neighbour, &burst.datagrams[i]);
   if (status != WEFT_PENDING)
     (void)done(s, status);
   ask_for_everything(s, index);
@@ -505,7 +411,7 @@ static void arrive(swarm *s, swarm_event *event) {
   swarm_node *to = &s->node[event->to];
   if (to->asleep_us > s->now_us) {
     event->due_us = to->asleep_us;
-    push(s, event);
+    swarm_mail_push(s, event);
     return;
   }
   const swarm_link *link = to->engine ? &to->links[event->neighbour] : NULL;
@@ -544,7 +450,7 @@ void swarm_run(swarm *s, int64_t until_us) {
   for (int64_t next; (next = next_time(s)) <= until_us;) {
     s->now_us = next;
     while (s->heap_count && s->heap[0]->due_us <= s->now_us)
-      arrive(s, pop(s));
+      arrive(s, swarm_mail_pop(s));
     for (size_t i = 0; i < s->nodes; i++)
       if (s->node[i].engine && (s->node[i].deadline_us <= s->now_us || i == 0))
         turn(s, i);
@@ -560,7 +466,7 @@ void swarm_run_until_read(swarm *s, size_t node, uint64_t segments) {
 
 void swarm_free(swarm *s) {
   while (s->heap_count)
-    free(pop(s));
+    free(swarm_mail_pop(s));
   free(s->heap);
   for (size_t i = 0; i < s->nodes; i++)
     weft_engine_free(s->node[i].engine);

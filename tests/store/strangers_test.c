@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files in a set's folder that are not of the set, or that repair replaces although they are.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/format.h"
+#include "tests/store/files.h"
+#include "tests/support/test_main.h"
+
+enum { LENGTH = 4000, STRIPE = 900 };
+
+// Copies shards [first, end) of one folder to the same names of another.
+static void put_among(const files *from, size_t first, size_t end, const files *to) {
+  for (size_t i = first; i < end; i++) {
+    char path[400];
+    snprintf(path, sizeof path, "%s", files_shard(to, i));
+    files_copy(files_shard(from, i), path);
+  }
+}
+
+// Two files whose shards are in one folder, enough of both. Repair would replace the shards of one
+// by those of the other.
+START_TEST(two_files_in_one_folder) {
+  files large, small;
+  files_start(&large, 91, LENGTH);
+  files_start(&small, 92, LENGTH);
+  expect(WEFT_OK, files_encode(&large, "cauchy", 4, 2, STRIPE), &large);
+  expect(WEFT_OK, files_encode(&small, "cauchy", 2, 4, STRIPE), &small);
+  put_among(&small, 4, 6, &large);
+  for (int care = WEFT_STORE_SCRUB; care <= WEFT_STORE_REPAIR; care++) {
+    expect(WEFT_E_DAMAGED, files_mend(&large, (weft_store_care)care), &large);
+    ck_assert_msg(strstr(large.report.error, "shards of two files"), "%s", large.report.error);
+  }
+  expect(WEFT_E_DAMAGED, files_update(&large, 0, (const uint8_t *)"x", 1), &large);
+  files_expect_data(&large);
+  for (size_t i = 0; i < 4; i++)
+    unlink(files_shard(&large, i));
+  memcpy(large.data, small.data, LENGTH);
+  files_expect_data(&large); // nothing of the other was lost
+  files_end(&small);
+  files_end(&large);
+}
+END_TEST
+
+// The larger number of shards does not count if it is too small to read the file.
+START_TEST(whose_shards_are_enough_is_read) {
+  files f, other;
+  files_start(&f, 93, LENGTH);
+  files_start(&other, 94, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 4, STRIPE), &f);
+  expect(WEFT_OK, files_encode(&other, "cauchy", 10, 4, STRIPE), &other);
+  put_among(&other, 6, 14, &f);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&other);
+  files_end(&f);
+}
+END_TEST
+
+// --- A header that claims to be of a shard beyond all sets
+
+static int rename_and_fail(const char *from, const char *to) {
+  const int done = rename(from, to);
+  files_faults.fail_at = 1;
+  files_faults.error = EIO;
+  return done;
+}
+
+START_TEST(a_header_of_no_shard_while_an_update_is_pending) {
+  files f;
+  weft_store_header h;
+  const char *why;
+  size_t bytes = 0;
+  files_start(&f, 95, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, STRIPE), &f);
+  weft_store_io io = files_faulty_io;
+  io.rename = rename_and_fail;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_update(&f, 5, (const uint8_t *)"abc", 3), &f);
+  files_faults = (files_fault){0};
+  f.options.io = &files_faulty_io;
+  memcpy(f.data + 5, "abc", 3);
+  uint8_t *shard = files_get(files_shard(&f, 1), &bytes);
+  expect(WEFT_OK, weft_store_header_read(shard, &h, &why), &f);
+  h.shard = UINT16_MAX;
+  weft_store_header_write(&h, h.key, shard);
+  ck_assert_int_eq(weft_store_header_read(shard, &h, &why), WEFT_E_MALFORMED);
+  files_put(files_shard(&f, 200), shard, bytes);
+  free(shard);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// --- What repair makes in place of a file
+
+// Otherwise update would refuse the rebuilt shard again, and repair rebuild it each time.
+START_TEST(a_rebuilt_shard_can_be_written) {
+  files f;
+  struct stat about;
+  files_start(&f, 96, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, STRIPE), &f);
+  for (size_t i = 0; i < 5; i++)
+    ck_assert_int_eq(chmod(files_shard(&f, i), 0440), 0);
+  unlink(files_shard(&f, 1));
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_int_eq(stat(files_shard(&f, 1), &about), 0);
+  ck_assert_msg((about.st_mode & 0777) == 0640, "%o", (unsigned)about.st_mode);
+  files_end(&f);
+}
+END_TEST
+
+// Corrupt chunks are rewritten where a link leads; a shard that is made anew takes the link's name.
+START_TEST(a_link_is_replaced_only_by_a_shard_made_anew) {
+  files f;
+  struct stat about;
+  char away[400], name[400];
+  files_start(&f, 97, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, STRIPE), &f);
+  snprintf(name, sizeof name, "%s", files_shard(&f, 4));
+  snprintf(away, sizeof away, "%s/away", f.root);
+  ck_assert_int_eq(rename(name, away), 0);
+  ck_assert_int_eq(symlink(away, name), 0);
+  files_flip(away, WEFT_STORE_HEADER_BYTES + 3, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert(lstat(name, &about) == 0 && S_ISLNK(about.st_mode));
+  files_flip(away, 9, 1);
+  weft_store *store = NULL;
+  expect(WEFT_OK, weft_store_open(&f.options, f.folder, WEFT_STORE_WRITE, &f.report, &store), &f);
+  expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_REPAIR), &f);
+  for (size_t i = 0; i < 5; i++)
+    ck_assert_int_eq(weft_store_get_info(store).shards[i].was_link, i == 4);
+  weft_store_close(store);
+  ck_assert(lstat(name, &about) == 0 && S_ISREG(about.st_mode));
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("strangers");
+  TCase *tests = tcase_create("strangers");
+  tcase_add_test(tests, two_files_in_one_folder);
+  tcase_add_test(tests, whose_shards_are_enough_is_read);
+  tcase_add_test(tests, a_header_of_no_shard_while_an_update_is_pending);
+  tcase_add_test(tests, a_rebuilt_shard_can_be_written);
+  tcase_add_test(tests, a_link_is_replaced_only_by_a_shard_made_anew);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

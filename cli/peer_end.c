@@ -188,5 +188,6 @@ void peer_end_look(peer_run_state *r, gint64 now_us) {
   leave_out_absence(r, now_us);
   look_for_the_end(r, now_us);
   look_for_successor(r, now_us);
-  look_for_company(r, now_us);
+  if (!r->stopped) // otherwise there may be no engine any more
+    look_for_company(r, now_us);
 }

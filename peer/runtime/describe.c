@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/runtime/describe.h"
 
+#include <sodium.h>
 #include <string.h>
 
 #include "lib/big_endian.h"
@@ -44,13 +45,13 @@ bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, wef
                        .bytes = weft_get_number(blob + 28, 8),
                        .lag_ms = (uint32_t)weft_get_number(blob + 36, 4)};
   memcpy(out->source_key, blob + 44, 32);
-  const bool has_stream = *role == WEFT_NODE_PEER || *role == WEFT_NODE_SOURCE;
+  if (*role != WEFT_NODE_PEER && *role != WEFT_NODE_SOURCE)
+    return sodium_is_zero(blob + 2, bytes - 2);
   // Every coded packet with its coefficients or its seed must fit into one datagram.
-  const bool fits = out->blocks >= 1 && out->block_bytes >= 1 &&
-                    WEFT_WIRE_SESSION_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(out->blocks) +
-                            out->block_bytes <=
-                        WEFT_SESSION_PLAIN_BYTES;
-  return has_stream ? out->id != 0 && fits : true;
+  return out->id != 0 && out->blocks >= 1 && out->block_bytes >= 1 &&
+         WEFT_WIRE_SESSION_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(out->blocks) +
+                 out->block_bytes <=
+             WEFT_SESSION_PLAIN_BYTES;
 }
 
 void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]) {

@@ -76,6 +76,11 @@ static void work(weft_http *http) {
   (void)MHD_run(http->daemon);
   http->running = false;
   stop(&http->timer);
+  if (starved(http)) { // or a connection has come just now
+    http->running = true;
+    (void)MHD_run(http->daemon);
+    http->running = false;
+  }
   if (starved(http)) {
     stop(&http->watch);
     http->pause = g_timeout_add(LOOK_MS, on_pause, http);
@@ -150,8 +155,8 @@ static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   if (c->at == c->end)
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (c->at >= http->written && http->ended)
-    return http->options.length ? MHD_CONTENT_READER_END_WITH_ERROR
-                                : MHD_CONTENT_READER_END_OF_STREAM;
+    return c->at < http->options.length ? MHD_CONTENT_READER_END_WITH_ERROR
+                                        : MHD_CONTENT_READER_END_OF_STREAM;
   c->took_us = g_get_monotonic_time();
   if (c->at >= http->written) {
     weft_place_suspend(c->place);

@@ -141,6 +141,8 @@ int64_t weft_node_seek_deadline(const weft_node *node);
 
 // node_stream.c: the engine and its neighbours
 weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
+// Whether an engine accepts the stream's parameters. For nodes that have a stream.
+bool weft_node_can_have(const weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
 // Handles a new address of the other node, which others are told from now on.
 void weft_node_moved(weft_node *node, size_t link);

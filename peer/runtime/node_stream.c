@@ -46,36 +46,40 @@ static size_t window_of(const weft_node_options *o, const weft_stream *s, size_t
   return most > AHEAD ? (size_t)most : AHEAD;
 }
 
-static void set_engine_options(weft_node *node) {
+static weft_engine_options options_for(const weft_node *node, const weft_stream *s) {
   const weft_node_options *o = &node->options;
-  const weft_stream *s = &node->stream;
   const bool source = node->role == WEFT_NODE_SOURCE;
   size_t behind;
   const size_t window = window_of(o, s, &behind);
-  node->engine_options =
-      (weft_engine_options){.stream = s->id,
-                            .blocks = s->blocks,
-                            .block_bytes = s->block_bytes,
-                            .mode = s->mode,
-                            .window = window,
-                            .behind = behind,
-                            .ahead = AHEAD,
-                            .batch = o->batch,
-                            .gather = node->gatherer ? o->gather : 0,
-                            .neighbours_max = o->neighbours_max,
-                            .neighbours_target = source ? 0 : o->neighbours_target,
-                            .addresses_max = NODE_CANDIDATES,
-                            .patience_us = NODE_PATIENCE_US,
-                            .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + NODE_UDP_IP_BYTES,
-                            .congestion = o->congestion,
-                            .rate_bits_per_s = s->mode == WEFT_MODE_BULK ? 0 : s->rate_bits_per_s,
-                            .lag_us = (int64_t)s->lag_ms * 1000,
-                            .startup_us = o->startup_us,
-                            .checksum_us = s->checksums ? NODE_CHECKSUM_US : 0,
-                            .timers = {.exchange_us = NODE_EXCHANGE_US},
-                            .codec = &node->codec,
-                            .policy = o->policy ? o->policy : &weft_policy_push,
-                            .trust = s->trusted ? &node->trust : NULL};
+  return (weft_engine_options){.stream = s->id,
+                               .blocks = s->blocks,
+                               .block_bytes = s->block_bytes,
+                               .mode = s->mode,
+                               .window = window,
+                               .behind = behind,
+                               .ahead = AHEAD,
+                               .batch = o->batch,
+                               .gather = node->gatherer ? o->gather : 0,
+                               .neighbours_max = o->neighbours_max,
+                               .neighbours_target = source ? 0 : o->neighbours_target,
+                               .addresses_max = NODE_CANDIDATES,
+                               .patience_us = NODE_PATIENCE_US,
+                               .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + NODE_UDP_IP_BYTES,
+                               .congestion = o->congestion,
+                               .rate_bits_per_s =
+                                   s->mode == WEFT_MODE_BULK ? 0 : s->rate_bits_per_s,
+                               .lag_us = (int64_t)s->lag_ms * 1000,
+                               .startup_us = o->startup_us,
+                               .checksum_us = s->checksums ? NODE_CHECKSUM_US : 0,
+                               .timers = {.exchange_us = NODE_EXCHANGE_US},
+                               .codec = &node->codec,
+                               .policy = o->policy ? o->policy : &weft_policy_push,
+                               .trust = s->trusted ? &node->trust : NULL};
+}
+
+bool weft_node_can_have(const weft_node *node, const weft_stream *stream) {
+  const weft_engine_options options = options_for(node, stream);
+  return weft_engine_memory_bytes(&options) > 0;
 }
 
 static weft_status start_engine(weft_node *node, const weft_stream *stream) {
@@ -90,7 +94,7 @@ static weft_status start_engine(weft_node *node, const weft_stream *stream) {
     node->codec = weft_gatherer_table(node->gatherer);
   }
   set_trust(node, source);
-  set_engine_options(node);
+  node->engine_options = options_for(node, stream);
   const weft_engine_self self = {
       .source = source,
       .upload_bits_per_s = o->upload_bits_per_s,

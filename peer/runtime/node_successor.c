@@ -19,11 +19,13 @@ bool weft_node_is_bootstrap(const weft_node *node, const weft_address *address) 
 }
 
 // Whether `other` may replace this node's stream. Only for live streams, whose past is over in any
-// case. A file that is served again keeps its id if it is the same file.
+// case. A file that is served again keeps its id if it is the same file. Any node can claim that
+// there is a stream, so this one is given up only for one that can begin.
 static bool may_succeed(const weft_node *node, const weft_stream *other) {
   const weft_stream *own = &node->stream;
   return node->role == WEFT_NODE_PEER && own->mode == WEFT_MODE_LIVE &&
-         other->mode == WEFT_MODE_LIVE && own->trusted && other->trusted && same_key(own, other);
+         other->mode == WEFT_MODE_LIVE && own->trusted && other->trusted && same_key(own, other) &&
+         weft_node_can_have(node, other);
 }
 
 void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {

@@ -158,6 +158,18 @@ START_TEST(who_insists_on_a_key_insists_on_signatures) {
 }
 END_TEST
 
+// Who has none describes none: its shape would be looked at by nobody.
+START_TEST(who_has_no_stream_describes_none) {
+  static const uint8_t roles[] = {WEFT_NODE_JOINING, WEFT_NODE_TRACKER};
+  uint8_t blob[BLOB];
+  for (size_t i = 0; i < sizeof roles; i++) {
+    stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
+    blob[1] = roles[i];
+    EXPECT(!believes(blob));
+  }
+}
+END_TEST
+
 // Whether a joining node believes the stream of a caller that it did not dial, while those that it
 // dials are slow to answer. `known`: the caller is at one of their addresses.
 static bool believes_caller(bool known) {
@@ -493,6 +505,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("node_hostile");
   TCase *tc = tcase_create("node_hostile");
+  tcase_add_test(tc, who_has_no_stream_describes_none);
   tcase_add_test(tc, neighbours_of_one_address_make_room);
   tcase_add_test(tc, sessions_of_one_address_make_room);
   tcase_add_test(tc, neighbours_of_one_network_make_room);

@@ -146,6 +146,23 @@ START_TEST(what_peers_say_counts_less) {
 }
 END_TEST
 
+// Nor is one that cannot begin, for which the one that plays would be given up: its checksums are
+// of too many blocks.
+START_TEST(what_cannot_begin_does_not_succeed) {
+  scene s;
+  uint8_t blob[BLOB];
+  begin(&s);
+  describe(1, LIVE, 6, SOURCE, blob);
+  blob[3] = 3;
+  blob[5] = 200;
+  blob[10] = 3;
+  call(&s, PEER, blob);
+  EXPECT(s.seen.by_peer == 0 && weft_node_succeed(s.node, now_us()) == WEFT_E_STATE);
+  EXPECT(weft_node_stream(s.node)->id == 5 && weft_node_neighbours(s.node) == 1);
+  end(&s);
+}
+END_TEST
+
 // Streams of another key, on demand, or unsigned are no successors; if one is at an address that
 // the user named, the user is told.
 START_TEST(others_do_not_succeed) {
@@ -179,6 +196,7 @@ int main(void) {
   tcase_add_test(t, a_source_that_began_again_is_followed);
   tcase_add_test(t, a_silent_source_is_not_disturbed);
   tcase_add_test(t, what_peers_say_counts_less);
+  tcase_add_test(t, what_cannot_begin_does_not_succeed);
   tcase_add_test(t, others_do_not_succeed);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -55,6 +55,8 @@ void stranger_describes(uint8_t blob[BLOB], uint8_t role, uint8_t flags,
   memset(blob, 0, BLOB);
   blob[0] = 1;
   blob[1] = role;
+  if (role == WEFT_NODE_JOINING || role == WEFT_NODE_TRACKER)
+    return; // they have no stream
   blob[2] = WEFT_MODE_LIVE;
   blob[3] = flags;
   blob[5] = BLOCKS;

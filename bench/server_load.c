@@ -2,6 +2,7 @@
 #define _GNU_SOURCE // ppoll
 #include "bench/server_load.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,6 @@ double weft_bench_latency(weft_bench_latencies *latencies, double share) {
   if (latencies->count == 0)
     return 0;
   weft_bench_sort(latencies->us, latencies->count);
-  const size_t at = (size_t)(share * (double)latencies->count);
-  return latencies->us[at < latencies->count ? at : latencies->count - 1];
+  const size_t rank = (size_t)ceil(share * (double)latencies->count); // the nearest rank
+  return latencies->us[rank ? (rank < latencies->count ? rank : latencies->count) - 1 : 0];
 }

@@ -115,7 +115,6 @@ weft_status weft_engine_release(weft_engine *e) {
 }
 
 weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
-  (void)now_us;
   if (e->self.source || weft_is_live(e) || e->farewell)
     return WEFT_E_STATE;
   if (segment > WEFT_MESSAGE_MAX_SEGMENT || (e->end_known && segment > weft_window_total(e)))
@@ -131,6 +130,8 @@ weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
   } else {
     weft_window_jump(e, segment);
   }
+  if (e->stalled)
+    e->statistics.stalled_us += now_us - e->stall_us;
   e->started = true;
   e->playing = e->stalled = false;
   for (size_t i = 0; i < e->used; i++)

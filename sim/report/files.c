@@ -233,10 +233,11 @@ static weft_status put_peers(void *user, FILE *to) {
   const weft_sim_report *report = user;
   const weft_sim_result *r = report->result;
   char class[CELL];
-  fputs("peer,class,nat,free_rider,polluter,joined_s,left_s,done_s,startup_s,lag_s,due,in_time,"
-        "skipped,stalls,stalled_s,delivered_bytes,wrong_bytes,sent_bytes,received_bytes,innovative,"
-        "dependent,late,banned,hash_failures\n",
-        to);
+  fputs(
+      "peer,class,nat,free_rider,polluter,joined_s,left_s,done_s,startup_s,lag_s,due,in_time,"
+      "skipped,stalls,stalled_s,seek_wait_s,delivered_bytes,wrong_bytes,sent_bytes,received_bytes,"
+      "innovative,dependent,late,banned,hash_failures\n",
+      to);
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
     if (!v->came)
@@ -249,8 +250,8 @@ static weft_status put_peers(void *user, FILE *to) {
     put_time(to, v->done_us);
     put_time(to, v->startup_us);
     put_time(to, v->lag_us);
-    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f", v->due, v->in_time,
-            v->skipped, v->stalls, (double)v->stalled_us / 1e6);
+    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%.6f", v->due, v->in_time,
+            v->skipped, v->stalls, (double)v->stalled_us / 1e6, (double)v->seek_wait_us / 1e6);
     const uint64_t rest[] = {v->delivered_bytes, v->wrong_bytes, v->sent_bytes, v->received_bytes,
                              v->innovative,      v->dependent,   v->late,       v->banned,
                              v->hash_failures};

@@ -7,8 +7,8 @@ static void append(json_t *array, double value) { json_array_append_new(array, j
 // Returns the shares of requests coded and answered within each of WEFT_SIM_STEPS times, up to the
 // 0.999 quantile of the answer times. Both lists of times are ascending.
 static json_t *distribution(const weft_sim_service *s) {
-  const double *sets[2] = {s->codings_ms, s->answers_ms};
-  const size_t counts[2] = {s->coding_count, s->answer_count};
+  const double *sets[2] = {s->codings.ms, s->answers.ms};
+  const size_t counts[2] = {s->codings.count, s->answers.count};
   json_t *time = json_array(), *shares[2] = {json_array(), json_array()};
   const size_t n = counts[1];
   const double most = n ? sets[1][n - 1 - n / 1000] : 0;

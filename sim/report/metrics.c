@@ -15,8 +15,9 @@ double weft_sim_metric_of(const weft_sim_metrics *metrics, const char *name) {
 
 static double ratio(double a, double b) { return b > 0 ? a / b : (double)NAN; }
 
-// Adds the audience's figures; *watched: the bytes it watched (bulk: received).
-static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, double segment_bytes,
+// Adds the audience's figures; *watched: the bytes it watched (bulk: received). live_bytes: of a
+// segment of a live stream; 0: the stream is not live.
+static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, double live_bytes,
                                double *watched) {
   static const char *const startup[] = {"startup_p50_s", "startup_p95_s", "startup_p99_s"};
   static const char *const lag[] = {"lag_p50_s", "lag_p95_s", "lag_p99_s"};
@@ -27,7 +28,7 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, do
   double *lags = values + r->viewer_count, *dones = lags + r->viewer_count;
   size_t started = 0, lagged = 0, finished = 0;
   double watched_h = 0, stalls = 0, due = 0, in_time = 0, skipped = 0, stalled_s = 0, never = 0;
-  double delivered_bytes = 0;
+  double delivered_bytes = 0, seek_wait_s = 0;
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
     if (!weft_sim_is_audience(v))
@@ -39,6 +40,7 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, do
     skipped += (double)v->skipped;
     stalls += (double)v->stalls;
     stalled_s += (double)v->stalled_us / 1e6;
+    seek_wait_s += (double)v->seek_wait_us / 1e6;
     delivered_bytes += (double)v->delivered_bytes;
     if (v->startup_us >= 0)
       values[started++] = (double)v->startup_us / 1e6;
@@ -54,12 +56,14 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, do
   weft_sim_add_metric(m, "skip_rate", paced ? ratio(skipped, due) : (double)NAN);
   weft_sim_add_metric(m, "stalls_per_hour", paced ? ratio(stalls, watched_h) : (double)NAN);
   weft_sim_add_metric(m, "stalled_share", paced ? ratio(stalled_s / 3600, watched_h) : (double)NAN);
+  weft_sim_add_metric(m, "seek_wait_share",
+                      paced ? ratio(seek_wait_s / 3600, watched_h) : (double)NAN);
   weft_sim_add_metric(m, "never_played", paced ? never : (double)NAN);
   weft_sim_add_quantiles(m, values, started, startup);
   weft_sim_add_quantiles(m, lags, lagged, lag);
   weft_sim_add_quantiles(m, dones, finished, done);
   weft_sim_add_metric(m, "done", (double)finished);
-  *watched = paced ? in_time * segment_bytes : delivered_bytes;
+  *watched = live_bytes > 0 ? in_time * live_bytes : delivered_bytes;
   free(values);
   return WEFT_OK;
 }
@@ -87,7 +91,7 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   weft_sim_add_metric(m, "viewers", (double)t->viewers);
   weft_sim_add_metric(m, "viewers_at_once", (double)t->online_most);
   double watched;
-  WEFT_TRY(add_viewers(m, r, (double)o->blocks * k, &watched));
+  WEFT_TRY(add_viewers(m, r, o->mode == WEFT_SIM_LIVE ? (double)o->blocks * k : 0, &watched));
   // What left the source, compared with what the audience watched.
   const double source_bytes =
       (double)(s->sent_payload_bytes + s->sent_header_bytes + s->sent_control_bytes) +

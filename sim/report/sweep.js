@@ -7,7 +7,7 @@
   runs.forEach(r => points[r.point].list.push(r));
 
   // --- Figures: their names, and how their numbers are written
-  const groups = [["Playback", { continuity: "continuity", skip_rate: "segments skipped", stalls_per_hour: "stalls per hour", stalled_share: "share of time stalled", startup_p50_s: "start-up delay, p50", startup_p95_s: "start-up delay, p95", startup_p99_s: "start-up delay, p99",
+  const groups = [["Playback", { continuity: "continuity", skip_rate: "segments skipped", stalls_per_hour: "stalls per hour", stalled_share: "share of time stalled", seek_wait_share: "share of time waiting after seeks", startup_p50_s: "start-up delay, p50", startup_p95_s: "start-up delay, p95", startup_p99_s: "start-up delay, p99",
     never_played: "viewers that never played", lag_p50_s: "lag, p50", lag_p95_s: "lag, p95", lag_p99_s: "lag, p99", done_p50_s: "time to have everything, p50", done_p95_s: "time to have everything, p95", done_p99_s: "time to have everything, p99", done: "viewers that have everything" }],
   ["The source", { source_streams: "source sends, in streams", source_bytes: "source sends", server_saving: "server saving" }],
   ["Sent bytes", { share_useful: "useful payload", share_dependent: "dependent payload", share_duplicate: "duplicate or late payload", share_polluted: "polluted payload", share_lost: "lost payload", share_header: "headers", share_control: "control messages", dependent_per_innovative: "dependent per innovative packet", sent_bytes: "sent by all" }],
@@ -17,7 +17,7 @@
   ["Copied objects", { copied_lost: "copied: objects lost", copied_durability: "copied: durability", copied_read_availability: "copied: reads served", copied_reads_decoded: "copied: reads that decoded", copied_repairs: "copied: repairs", copied_repaired_parts: "copied: copies made anew", copied_repair_bytes: "copied: moved by repairs", copied_repair_share_per_day: "copied: moved a day / kept", copied_overhead: "copied: kept / bytes of objects" }]];
   const names = Object.assign({}, ...groups.map(g => g[1]));
   const label = m => names[metrics[m]] || metrics[m].replaceAll("_", " ");
-  const isShare = name => /^(continuity|skip_rate|server_saving|stalled_share|.*_load|.*_durability|.*_availability|.*_reads_decoded|.*_share_per_day|share_.*)$/.test(name);
+  const isShare = name => /^(continuity|skip_rate|server_saving|stalled_share|seek_wait_share|.*_load|.*_durability|.*_availability|.*_reads_decoded|.*_share_per_day|share_.*)$/.test(name);
   // Each figure has one unit, so that columns and axes can be compared.
   function unitOf(m) {
     const name = metrics[m], most = Math.max(0, ...runs.map(r => Math.abs(r.values[m] || 0)));

@@ -72,20 +72,16 @@ static weft_status start(weft_sim_serving *s) {
   WEFT_TRY(status);
   s->segment_bytes = (size_t)p->blocks * p->block_bytes;
   s->segment_us = (int64_t)((double)s->segment_bytes * 8e6 / (double)p->rate_bits_per_s);
-  s->capacity = (size_t)p->peers * (size_t)(p->duration_us / s->segment_us + 2) *
-                (p->blocks / p->ask_packets + 4);
   r->second_count = (size_t)(p->duration_us / 1000000) + 2;
   r->segment_us = s->segment_us;
   s->clients = calloc((size_t)p->peers + 1, sizeof *s->clients);
   s->data = malloc(2 * s->segment_bytes);
   s->taken = calloc(2 * WEFT_SIM_TAKE, sizeof *s->taken); // an incomplete product, and more
-  s->out->answers_ms = calloc(s->capacity, sizeof *s->out->answers_ms);
-  s->out->codings_ms = calloc(s->capacity, sizeof *s->out->codings_ms);
   s->out->served = calloc(r->second_count, sizeof *s->out->served);
   s->out->viewers = calloc(p->peers, sizeof *s->out->viewers);
   s->out->seconds = calloc(r->second_count, sizeof *s->out->seconds);
-  if (!s->clients || !s->data || !s->taken || !s->out->answers_ms || !s->out->codings_ms ||
-      !s->out->served || !s->out->viewers || !s->out->seconds)
+  if (!s->clients || !s->data || !s->taken || !s->out->served || !s->out->viewers ||
+      !s->out->seconds)
     return WEFT_E_NOMEM;
   const weft_ctx_options how = {.backend = s->options->backend};
   WEFT_TRY(weft_ctx_new(&s->ctx, &how));
@@ -175,11 +171,11 @@ static weft_status sum_up(weft_sim_serving *s) {
                           : 0);
   weft_sim_add_metric(m, "requests", (double)s->requests);
   weft_sim_add_metric(m, "requests_again", (double)s->again);
-  weft_sim_add_metric(m, "requests_unanswered", (double)(s->accepted - s->out->answer_count));
+  weft_sim_add_metric(m, "requests_unanswered", (double)(s->accepted - s->out->answers.count));
   weft_sim_add_metric(m, "packets_per_product",
                       s->products ? (double)s->packets / (double)s->products : (double)NAN);
-  weft_sim_add_quantiles(m, s->out->codings_ms, s->out->coding_count, codings);
-  weft_sim_add_quantiles(m, s->out->answers_ms, s->out->answer_count, answers);
+  weft_sim_add_quantiles(m, s->out->codings.ms, s->out->codings.count, codings);
+  weft_sim_add_quantiles(m, s->out->answers.ms, s->out->answers.count, answers);
   return weft_sim_count_audience(r->viewers, r->viewer_count, r->end_us, s->out->seconds,
                                  r->second_count, &t->online_most);
 }
@@ -210,7 +206,7 @@ void weft_sim_service_clear(weft_sim_service *service) {
   free(service->seconds);
   free(service->hours);
   free(service->served);
-  free(service->answers_ms);
-  free(service->codings_ms);
+  free(service->answers.ms);
+  free(service->codings.ms);
   *service = (weft_sim_service){0};
 }

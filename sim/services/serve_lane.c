@@ -58,10 +58,20 @@ weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
 }
 
 // Records how long a request took until at_us. Nothing counts after the run's end.
-static void note(const weft_sim_serving *s, double *values, size_t *count, int64_t asked_us,
-                 int64_t at_us) {
-  if (at_us <= s->p->duration_us && *count < s->capacity)
-    values[(*count)++] = (double)(at_us - asked_us) / 1000;
+static weft_status note(const weft_sim_serving *s, weft_sim_times *times, int64_t asked_us,
+                        int64_t at_us) {
+  if (at_us > s->p->duration_us)
+    return WEFT_OK;
+  if (times->count == times->room) {
+    const size_t room = times->room ? 2 * times->room : 1024;
+    double *ms = realloc(times->ms, room * sizeof *ms);
+    if (!ms)
+      return WEFT_E_NOMEM;
+    times->ms = ms;
+    times->room = room;
+  }
+  times->ms[times->count++] = (double)(at_us - asked_us) / 1000;
+  return WEFT_OK;
 }
 
 // Handles a packet at the client, or its loss. Nothing counts after the run's end.
@@ -133,7 +143,7 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
     WEFT_TRY(arrive(s, packet, lost, at_us));
   if (c->coming == 0) { // the last packet of the request
     if (c->came)
-      note(s, s->out->answers_ms, &s->out->answer_count, c->asked_us, c->last_us);
+      WEFT_TRY(note(s, &s->out->answers, c->asked_us, c->last_us));
     return weft_sim_agenda_put(&s->agenda, c->last_us, WEFT_SIM_ASK, number, 0);
   }
   return WEFT_OK;
@@ -171,7 +181,7 @@ static weft_status hand_out(weft_sim_serving *s, size_t count) {
       WEFT_TRY(s->taken[i].status);
       weft_sim_client *c = &s->clients[s->taken[i].client];
       if (c->coming == 1)
-        note(s, s->out->codings_ms, &s->out->coding_count, c->asked_us, s->free_us);
+        WEFT_TRY(note(s, &s->out->codings, c->asked_us, s->free_us));
       WEFT_TRY(deliver(s, &s->taken[i], s->free_us));
     }
   }

@@ -32,6 +32,12 @@ typedef struct weft_sim_served {
   double coding_us; // time for which the lane was busy
 } weft_sim_served;
 
+// How long something took, each time.
+typedef struct weft_sim_times {
+  double *ms; // ascending once the run is over
+  size_t count, room;
+} weft_sim_times;
+
 typedef struct weft_sim_service {
   // As for a swarm; memory_bytes: of decoders, segments and coded packets at most, or of all parts.
   weft_sim_result result;
@@ -44,8 +50,7 @@ typedef struct weft_sim_service {
   weft_sim_served *served; // (result.second_count) for a server
   // A server's requests: from the client's asking until the last packet is coded, and until it
   // arrives.
-  double *codings_ms, *answers_ms; // ascending
-  size_t coding_count, answer_count;
+  weft_sim_times codings, answers;
 } weft_sim_service;
 
 // Runs a server (weft_server) that codes for clients, which request the newest segments, decode and

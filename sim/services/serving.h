@@ -61,7 +61,6 @@ typedef struct weft_sim_serving {
   weft_server_packet *taken;
   size_t decoders, decoders_most; // of clients
   size_t server_bytes_most;       // of segments and coded packets
-  size_t capacity;                // of out->answers_ms and out->codings_ms
   uint64_t products, packets, requests, again;
   uint64_t accepted;              // requests for segments that the server still had
   crypto_generichash_state *hash; // libsodium requires alignment to 64 bytes

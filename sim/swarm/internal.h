@@ -90,6 +90,7 @@ typedef struct weft_sim_peer {
   int64_t own_us;      // the earliest of tracker, dials, seeks and feeding
   int64_t wake_us;     // the earliest turn asked for
   int64_t tracker_us, sample_us, seek_us, feed_us;
+  int64_t stall_us, sought_us; // since when it has stalled, or waited after a seek; -1: it does not
   uint32_t banned[WEFT_SIM_BANS];
   uint32_t degree;
   int64_t done_us;

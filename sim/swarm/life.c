@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer's arrival and departure, its requests to the tracker, and the stream's way in and out.
+#include <math.h>
 #include <string.h>
 
 #include "sim/swarm/internal.h"
@@ -141,13 +142,28 @@ int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
   return dial_us < next ? dial_us : next;
 }
 
-static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+// Returns when the peer seeks next. Gaps are uniform with the requested mean: without a logarithm,
+// the same on every machine. The first is what is left of such a gap at a random moment; otherwise
+// short stays would have too few seeks.
+static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t now_us,
+                          bool first) {
   const double per_hour = share->swarm->parameters.seeks_per_hour;
   if (per_hour <= 0 || p->id == 0)
     return WEFT_SIM_NEVER;
-  // Uniform gaps with the requested mean: without a logarithm, the same on every machine.
-  const double gap_s = 3600 / per_hour * 2 * weft_sim_unit(weft_sim_rng_next(&p->link_rng));
+  const double chance = weft_sim_unit(weft_sim_rng_next(&p->link_rng));
+  const double gap_s = 3600 / per_hour * 2 * (first ? 1 - sqrt(1 - chance) : chance);
   return weft_sim_after(now_us + 1, gap_s * 1e6);
+}
+
+static void seek(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const uint64_t to = weft_sim_rng_below(&p->link_rng, share->swarm->segments);
+  weft_sim_viewer *viewer = &share->viewers[p - share->peers];
+  p->seek_us = seek_after(share, p, now_us, false);
+  if (weft_engine_seek(p->engine, to, now_us) != WEFT_OK)
+    return;
+  viewer->seek_wait_us += p->sought_us >= 0 ? now_us - p->sought_us : 0;
+  p->sought_us = viewer->startup_us >= 0 ? now_us : -1; // otherwise that is part of its start-up
+  p->stall_us = -1;
 }
 
 weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
@@ -162,10 +178,8 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
       ask_tracker(share, p, now_us);
     p->tracker_us = now_us + WEFT_SIM_TRACKER_US;
   }
-  if (p->seek_us <= now_us) {
-    (void)weft_engine_seek(p->engine, weft_sim_rng_below(&p->link_rng, swarm->segments), now_us);
-    p->seek_us = seek_after(share, p, now_us);
-  }
+  if (p->seek_us <= now_us)
+    seek(share, p, now_us);
   return weft_sim_dial_timers(share, p, now_us);
 }
 
@@ -215,7 +229,8 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   if (o->topology == WEFT_SIM_TRACKER && o->arrival == WEFT_SIM_TOGETHER)
     p->tracker_us = now_us + WEFT_SIM_TOGETHER_US;
   p->sample_us = p->sampled ? now_us : WEFT_SIM_NEVER;
-  p->seek_us = seek_after(share, p, now_us);
+  p->seek_us = seek_after(share, p, now_us, true);
+  p->stall_us = p->sought_us = -1;
   p->feed_us = WEFT_SIM_NEVER;
   if (p->id == 0)
     p->feed_us = o->mode == WEFT_SIM_LIVE ? now_us + swarm->segment_us : WEFT_SIM_NEVER;

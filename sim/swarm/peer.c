@@ -70,6 +70,10 @@ static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event 
   weft_sim_viewer *viewer = &share->viewers[p - share->peers];
   if (played && viewer->startup_us < 0)
     viewer->startup_us = now_us - viewer->joined_us;
+  if (played && p->sought_us >= 0)
+    viewer->seek_wait_us += now_us - p->sought_us;
+  p->stall_us = event->kind == WEFT_EVENT_STALL ? now_us : -1;
+  p->sought_us = played ? -1 : p->sought_us;
   if (!p->sampled)
     return;
   const weft_sim_trace note = {.time_us = now_us,

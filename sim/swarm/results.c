@@ -97,7 +97,8 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
   v->in_time = s.in_time;
   v->skipped = s.skipped;
   v->stalls = s.stalls;
-  v->stalled_us = s.stalled_us;
+  v->stalled_us = s.stalled_us + (p->stall_us >= 0 ? now_us - p->stall_us : 0);
+  v->seek_wait_us += p->sought_us >= 0 ? now_us - p->sought_us : 0;
   v->delivered_bytes = p->delivered_bytes;
   v->wrong_bytes = p->wrong_bytes;
   v->sent_bytes = p->sent_bytes;

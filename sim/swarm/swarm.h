@@ -59,7 +59,7 @@ typedef struct weft_sim_viewer {
   int64_t startup_us, lag_us;     // -1: it did not play
   uint64_t due, in_time, skipped; // segments
   uint64_t stalls;
-  int64_t stalled_us;
+  int64_t stalled_us, seek_wait_us; // until the end, if it still waits then
   uint64_t delivered_bytes, wrong_bytes;
   uint64_t sent_bytes, received_bytes, innovative, dependent, late;
   uint64_t banned, hash_failures;

@@ -116,7 +116,7 @@ PYTHON
 # Polluters are not viewers, in curves and tables as in figures; a point that stands for several
 # seconds is their mean.
 expect 0 sim polluted --peers 40 --duration 20s --polluters 0.3 --threads 2 --out polluted
-expect 0 sim vod --peers 30 --duration 60s --classes dsl:1 --source-upload 3M --seeks-per-hour 60 --seed 3 --threads 2 --out waits
+expect 0 sim vod --peers 30 --duration 60s --classes dsl:1 --source-upload 3M --seeks-per-hour 60 --seed 5 --threads 2 --out waits
 expect 0 sim --peers 4 --duration 1700s --rate 8k --segment-blocks 8 --block-bytes 128 --lag 4s --arrival together --departure stay --threads 2 --out long
 python3 - <<'PYTHON' || fail "curves"
 import csv, json, re
@@ -146,6 +146,8 @@ totals = {name: sum(int(p[name]) for p in peers) for name in ("due", "in_time", 
 assert totals["stalls"] > 5 and totals["due"] - totals["in_time"] == totals["stalls"], totals
 for name, all_of_them in totals.items():
     assert sum(int(s[name]) for s in series) == sum(data["series"][name]) and 0 <= all_of_them - sum(data["series"][name]) <= 2, (name, totals)
+waited, watched = (sum(of(p) for p in peers) for of in (lambda p: float(p["seek_wait_s"]), lambda p: float(p["left_s"] or 60) - float(p["joined_s"])))
+assert 0 < waited < watched and abs(data["metrics"]["seek_wait_share"] - waited / watched) < 1e-4, (waited, watched)
 sent = sum(int(s["source_bytes"]) for s in series)
 assert sent <= data["metrics"]["source_bytes"] < 1.01 * sent, (sent, data["metrics"]["source_bytes"])  # handshakes, too
 data, peers, series = load("long")

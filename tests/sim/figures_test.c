@@ -27,7 +27,7 @@ static void make_viewers(weft_sim_viewer v[VIEWERS]) {
     v[i].joined_us = v[i].came ? 0 : WEFT_SIM_NEVER;
   }
   v[0].startup_us = 2 * S, v[0].lag_us = 6 * S, v[0].due = 100, v[0].in_time = 90;
-  v[0].skipped = 10, v[0].stalls = 3, v[0].stalled_us = 36 * S;
+  v[0].skipped = 10, v[0].stalls = 3, v[0].stalled_us = 36 * S, v[0].seek_wait_us = 18 * S;
   v[1].joined_us = 3600 * S, v[1].left = true, v[1].left_us = 5400 * S;
   v[1].startup_us = 4 * S, v[1].lag_us = 8 * S, v[1].due = 50, v[1].in_time = 45;
   v[1].skipped = 5, v[1].stalls = 6, v[1].stalled_us = 9 * S;
@@ -58,6 +58,7 @@ START_TEST(figures_are_of_the_audience) {
   const double watched_h = 2 + 0.5 + 2;
   EXPECT(is(figure(&m, "stalls_per_hour"), 9 / watched_h));
   EXPECT(is(figure(&m, "stalled_share"), 45.0 / 3600 / watched_h));
+  EXPECT(is(figure(&m, "seek_wait_share"), 18.0 / 3600 / watched_h));
   EXPECT(figure(&m, "never_played") == 1 && figure(&m, "done") == 1);
   EXPECT(figure(&m, "startup_p50_s") == 2 && figure(&m, "startup_p95_s") == 4);
   EXPECT(figure(&m, "lag_p50_s") == 6 && figure(&m, "lag_p99_s") == 8);

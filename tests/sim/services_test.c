@@ -172,10 +172,10 @@ START_TEST(an_answer_is_there_within_the_run) {
       "source-upload", "64k", "queue",    "60 s", NULL};
   const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
   weft_sim_service s = serve(&p, NULL);
-  EXPECT(s.answer_count > 0 && s.coding_count > s.answer_count);
-  EXPECT(s.answers_ms[s.answer_count - 1] <= 12e3 && s.codings_ms[s.coding_count - 1] <= 12e3);
+  EXPECT(s.answers.count > 0 && s.codings.count > s.answers.count);
+  EXPECT(s.answers.ms[s.answers.count - 1] <= 12e3 && s.codings.ms[s.codings.count - 1] <= 12e3);
   const double unanswered = figure(&s, "requests_unanswered");
-  EXPECT(unanswered > 0 && unanswered <= figure(&s, "requests") - (double)s.answer_count);
+  EXPECT(unanswered > 0 && unanswered <= figure(&s, "requests") - (double)s.answers.count);
   weft_sim_service_clear(&s);
 }
 END_TEST
@@ -195,12 +195,12 @@ START_TEST(a_server_keeps_to_its_queues) {
     p.classes[0].down_bits_per_s = i ? 100000 : p.classes[0].down_bits_per_s;
     weft_sim_service s = serve(&p, NULL);
     // Two ways, the queue, gathering and coding, and the last packet.
-    EXPECT(s.answer_count > 10);
-    EXPECT_BELOW(s.answers_ms[s.answer_count - 1], 300 + 2 * 60 + 2 + 100);
+    EXPECT(s.answers.count > 10);
+    EXPECT_BELOW(s.answers.ms[s.answers.count - 1], 300 + 2 * 60 + 2 + 100);
     EXPECT(figure(&s, "requests_again") > 0); // for dropped packets
     p.queue_us = 60000000;
     weft_sim_service longer = serve(&p, NULL);
-    EXPECT(longer.answers_ms[longer.answer_count - 1] > 600);
+    EXPECT(longer.answers.ms[longer.answers.count - 1] > 600);
     weft_sim_service_clear(&s);
     weft_sim_service_clear(&longer);
   }

@@ -10,7 +10,8 @@
 // In this and the other headers: a call that returns a status returns WEFT_E_ARGUMENT for a NULL
 // handle or a queue of another context. A call that returns anything else needs a valid handle. A
 // call that creates something sets *out to NULL when it fails. A `count` of 0 is not an error:
-// there is nothing to do. Buffers must not overlap unless the header says that they may.
+// there is nothing to do, and the queue is not looked at. Buffers must not overlap unless the
+// header says that they may.
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
@@ -45,7 +46,8 @@ typedef struct weft_ctx_options {
   weft_split split;
   size_t device; // index of the GPU, for device rows
   // NULL: the C library's allocator. Copied. Working memory of calls on the host, up to 0.6 MiB for
-  // each calling thread, is kept by the context for later calls until the context is freed.
+  // each thread that works on one and at most 16 such blocks, is kept by the context for later
+  // calls until the context is freed.
   const weft_allocator *allocator;
   // For storage codes on a GPU, a kernel can be compiled for one matrix (with NVRTC, where it is
   // installed); such kernels are the fastest. They are kept between runs in a store or in an

@@ -221,8 +221,8 @@ weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 // (own_blocks: its options have no `blocks`) and n * n bytes of matrix, each row rounded up to 64;
 // and while payloads are reduced, another n * n bytes, rounded up to 64, and at most 2 MiB more. 0
 // for an id out of range. Not included: recoding m > 1 packets in one product takes m bytes for
-// each packet held and, with a row that gains by it and if the memory is available, up to 272 KiB
-// for each of the context's threads.
+// each packet held and, with a row that gains by it and if the memory is available, for each of the
+// context's threads up to 272 KiB (m and n of 128), 1 MiB (512) or 3 MiB (1,024).
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------

@@ -37,8 +37,10 @@ static const option options[OPTIONS] = {
     [O_KEY_FILE] =
         {"key-file", ALL, NULL, "FILE",
          "File with this node's identity, created if missing; without it, one for this run only"},
-    [O_RATE] = {"rate", SOURCE, "0", "RATE",
-                "Playback rate of the stream in bits/s (0: as the input arrives)"},
+    [O_RATE] =
+        {"rate", SOURCE, "0", "RATE",
+         "Playback rate in bits/s: a FILE with a rate is played on demand, without one it is "
+         "fetched as fast as possible (0: none)"},
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Upload limit in bits/s (0: none)"},
     [O_CONGESTION] =
         {"congestion", SOURCE | JOIN, "ledbat", "NAME",
@@ -68,10 +70,12 @@ static const option options[OPTIONS] = {
     [O_LAG] = {"lag", SOURCE, "3000ms", "TIME", "Live: how far behind the source all peers play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
                      "Live: reveal checksums, so that polluters are found at their first packet"},
-    [O_LINGER] = {"linger", SOURCE | JOIN, "5s", "TIME",
-                  "After the end, longest time to keep serving peers that still lack something"},
+    [O_LINGER] =
+        {"linger", SOURCE | JOIN, "5s", "TIME",
+         "After the end (not on demand), longest time to keep serving peers that still lack "
+         "something"},
     [O_STAY] = {"stay", SOURCE | JOIN, "0", "TIME|forever",
-                "Files: how long to stay once complete, to serve peers that come later"},
+                "Fetched files: how long to stay once complete, to serve peers that come later"},
     [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME",
                    "Give up after this long without a stream, or without new data of it"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},

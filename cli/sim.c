@@ -117,8 +117,15 @@ static int all_keys(void) {
     group = key.group;
     printf(*text ? "# %s\n%s = %s\n" : "# %s\n#%s =%s\n", key.help, key.name, text);
   }
-  puts("\n# An access class of your own, used if classes names it; line, delay, loss, burst, nat "
-       "and\n# symmetric can be left out.\n#[class mine]\n#upload = 3M\n#download = 20M");
+  puts("\n# An access class of your own, used if classes names it. Only upload and download, in "
+       "bits "
+       "a second,\n# must be given.\n#[class mine]\n#upload = 3M\n#download = 20M\n"
+       "# Rate of the uplink's line, if peers send more slowly than it carries (bits/s)\n#line =\n"
+       "# One-way delay of the access\n#delay = 12 ms\n"
+       "# Share of packets lost at the access, and how many are lost in a row on average\n"
+       "#loss = 0.1 %\n#burst = 1\n"
+       "# Share of peers behind a NAT, and share of these whose NAT is symmetric\n#nat = 70 %\n"
+       "#symmetric = 10 %");
   return cli_flush(NAME, CLI_OK);
 }
 

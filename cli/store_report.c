@@ -99,8 +99,8 @@ static void print_info(const store_outcome *outcome, FILE *to) {
           : info.update_unknown
               ? "; there is an update.journal: an update may be pending; give the key"
               : "");
-  fprintf(to, "shards      %zu of %zu are readable, %zu are needed\n", info.usable,
-          shard_count(&info), info.geometry.k);
+  fprintf(to, "shards      %zu of %zu are readable (by their headers), %zu are needed\n",
+          info.usable, shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
     if (info.shards[i].state == WEFT_SHARD_GOOD)
       fprintf(to, "  shard-%03zu.weft: good\n", i);

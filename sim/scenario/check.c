@@ -103,6 +103,8 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "source-line is below source-upload";
   if (p->scheme == WEFT_SIM_RAREST && p->neighbours < 4)
     return "rarest needs neighbours of at least 4 (30 to 50 are usual)";
+  if (p->scheme == WEFT_SIM_RAREST && p->fidelity != WEFT_SIM_BYTES)
+    return "scheme = rarest needs fidelity = bytes or auto: its blocks are whole";
   if (p->seeks_per_hour > 0 && p->mode != WEFT_SIM_VOD)
     return "seeks-per-hour needs mode = vod";
   if (p->polluters > 0 && p->scheme == WEFT_SIM_RAREST)
@@ -225,7 +227,7 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
     p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
                   : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
                                                    : WEFT_SIM_RANK;
-  if (p->kind != WEFT_SIM_SWARM || p->scheme == WEFT_SIM_RAREST)
+  if (p->kind != WEFT_SIM_SWARM || (p->fidelity_auto && p->scheme == WEFT_SIM_RAREST))
     p->fidelity = WEFT_SIM_BYTES; // only real bytes are simulated here
   p->fidelity_auto = false;
   const char *why = p->kind == WEFT_SIM_STORE    ? impossible_store(p)
@@ -242,9 +244,11 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
 
 const char *weft_sim_idle(const weft_sim_parameters *p) {
   const bool ends = p->kind == WEFT_SIM_SERVER || p->mode != WEFT_SIM_BULK;
-  return p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
-                 p->failure_us >= p->duration_us
-             ? "failure-at is not before the end of the run (duration): no peer fails"
+  if (p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
+      p->failure_us >= p->duration_us)
+    return "failure-at is not before the end of the run (duration): no peer fails";
+  return p->kind == WEFT_SIM_SWARM && p->mode == WEFT_SIM_LIVE && p->duration_us <= p->lag_us
+             ? "duration is not longer than lag: nothing is played"
              : NULL;
 }
 

@@ -74,6 +74,7 @@ wrong 2 'source-neighbours is more than' sim --source-neighbours 200
 wrong 2 'source-neighbours is below neighbours' sim download --source-neighbours 2 --no-files
 wrong 2 '--requests must be 0 to 32' sim --requests 33 --no-files
 wrong 2 'checksum-every needs segment-blocks of at most 128' sim polluted --segment-blocks 256 --window 48 --no-files
+wrong 2 'scheme = rarest needs fidelity = bytes or auto' sim --scheme rarest --fidelity rank --no-files
 wrong 2 'coded-only needs a coded scheme' sim --scheme rarest --coded-only true --no-files
 for setting in 'nat = 100 %' 'symmetric = 1'; do
   printf '[network]\npeers = 4\nclasses = mine:1\n[class mine]\n%s\n' "$setting" >all.ini
@@ -159,7 +160,9 @@ done
 wrong 2 '--classes: dsl is named twice' sim --peers 10 --duration 5s --classes 'dsl:1 plain:2 dsl:3' --no-files
 wrong 2 "--duration needs a time such as .*, not 'never'" sim --peers 10 --duration never --no-files
 wrong 2 "--repair-after needs a time such as .*, not 'never'" sim storage-swarm --peers 40 --repair-after never --no-files
-expect 0 sim --peers 10 --duration 5s --failure-at never --no-files
+expect 0 sim --peers 10 --duration 5s --no-files
+says 'duration is not longer than lag: nothing is played$' err
+expect 0 sim --peers 10 --duration 5s --lag 3s --failure-at never --no-files
 [ ! -s err ] || fail "a failure that never comes: $(cat err)"
 for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h --coding-rate 450M'; do
   # shellcheck disable=SC2086 # words
@@ -170,7 +173,7 @@ expect 0 sim "${small[@]}" --sweep failure-at=5s,20s,30s --quiet --out idle
 [ "$(grep -c 'no peer fails' err)" = 1 ] || fail "a sweep of failures: $(cat err)"
 for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # when bulk ends is unknown
   # shellcheck disable=SC2086
-  expect 0 sim $failing --peers 10 --duration 5s --no-files
+  expect 0 sim $failing --peers 10 --duration 5s --lag 3s --no-files
   [ ! -s err ] || fail "$failing: $(cat err)"
 done
 wrong 2 'ahead needs mode = bulk$' sim --ahead 3 --no-files

@@ -39,8 +39,8 @@ static const option options[OPTIONS] = {
          "File with this node's identity, created if missing; without it, one for this run only"},
     [O_RATE] =
         {"rate", SOURCE, "0", "RATE",
-         "Playback rate in bits/s: a FILE with a rate is played on demand, without one it is "
-         "fetched as fast as possible (0: none)"},
+         "Playback rate in bits/s: a FILE is played on demand (0: it is fetched as fast as "
+         "possible; live: as the input arrives)"},
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Upload limit in bits/s (0: none)"},
     [O_CONGESTION] =
         {"congestion", SOURCE | JOIN, "ledbat", "NAME",

@@ -117,9 +117,8 @@ static int all_keys(void) {
     group = key.group;
     printf(*text ? "# %s\n%s = %s\n" : "# %s\n#%s =%s\n", key.help, key.name, text);
   }
-  puts("\n# An access class of your own, used if classes names it. Only upload and download, in "
-       "bits "
-       "a second,\n# must be given.\n#[class mine]\n#upload = 3M\n#download = 20M\n"
+  puts("\n# An access class of your own, used if classes names it. Only upload and download "
+       "(bits/s)\n# must be given.\n#[class mine]\n#upload = 3M\n#download = 20M\n"
        "# Rate of the uplink's line, if peers send more slowly than it carries (bits/s)\n#line =\n"
        "# One-way delay of the access\n#delay = 12 ms\n"
        "# Share of packets lost at the access, and how many are lost in a row on average\n"

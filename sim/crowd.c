@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/core/reserve.h"
+
 static uint32_t peer_at(const weft_sim_crowd *c, uint32_t index) {
   return c->peers ? c->peers[index] : index;
 }
@@ -20,21 +22,6 @@ static uint32_t came_by(const weft_sim_crowd *c, int64_t now_us) {
   return low;
 }
 
-// Makes room for `more` further items.
-static weft_status reserve(void *array, size_t *room, size_t count, size_t more, size_t bytes) {
-  void *items;
-  if (count + more <= *room)
-    return WEFT_OK;
-  memcpy(&items, array, sizeof items); // `array` is the address of a pointer to objects
-  const size_t larger = 2 * (count + more);
-  items = realloc(items, larger * bytes);
-  if (!items)
-    return WEFT_E_NOMEM;
-  memcpy(array, &items, sizeof items);
-  *room = larger;
-  return WEFT_OK;
-}
-
 static weft_sim_look last_look(const weft_sim_crowd *c) {
   return c->look_count ? c->looks[c->look_count - 1] : (weft_sim_look){0};
 }
@@ -43,8 +30,8 @@ static weft_status take_look(weft_sim_crowd *c, int64_t now_us, uint32_t came) {
   const weft_sim_look last = last_look(c);
   const size_t most = last.count + (came - last.came);
   weft_sim_look look = {.time_us = now_us, .came = came, .first = c->there_count};
-  WEFT_TRY(reserve(&c->looks, &c->look_room, c->look_count, 1, sizeof *c->looks));
-  WEFT_TRY(reserve(&c->there, &c->there_room, c->there_count, most, sizeof *c->there));
+  WEFT_TRY(weft_sim_reserve(&c->looks, &c->look_room, c->look_count, 1, sizeof *c->looks));
+  WEFT_TRY(weft_sim_reserve(&c->there, &c->there_room, c->there_count, most, sizeof *c->there));
   for (size_t i = 0; i < most; i++) {
     const uint32_t peer = i < last.count ? c->there[last.first + i]
                                          : peer_at(c, last.came + (uint32_t)(i - last.count));

@@ -4,20 +4,15 @@
 
 #include <stdlib.h>
 
+#include "sim/core/reserve.h"
+
 static bool before(const weft_sim_entry *a, const weft_sim_entry *b) {
   return a->time_us != b->time_us ? a->time_us < b->time_us : a->order < b->order;
 }
 
 weft_status weft_sim_agenda_put(weft_sim_agenda *a, int64_t time_us, uint32_t kind, uint32_t who,
                                 uint32_t what) {
-  if (a->count == a->capacity) {
-    const size_t capacity = a->capacity ? 2 * a->capacity : 256;
-    weft_sim_entry *heap = realloc(a->heap, capacity * sizeof *heap);
-    if (!heap)
-      return WEFT_E_NOMEM;
-    a->heap = heap;
-    a->capacity = capacity;
-  }
+  WEFT_TRY(weft_sim_reserve(&a->heap, &a->capacity, a->count, 1, sizeof *a->heap));
   const weft_sim_entry entry = {
       .time_us = time_us, .order = a->order++, .kind = kind, .who = who, .what = what};
   size_t at = a->count++;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "sim/core/reserve.h"
 #include "sim/services/serving.h"
 
 void weft_sim_fill_segment(const weft_sim_serving *s, uint64_t segment, uint8_t *out) {
@@ -62,14 +63,7 @@ static weft_status note(const weft_sim_serving *s, weft_sim_times *times, int64_
                         int64_t at_us) {
   if (at_us > s->p->duration_us)
     return WEFT_OK;
-  if (times->count == times->room) {
-    const size_t room = times->room ? 2 * times->room : 1024;
-    double *ms = realloc(times->ms, room * sizeof *ms);
-    if (!ms)
-      return WEFT_E_NOMEM;
-    times->ms = ms;
-    times->room = room;
-  }
+  WEFT_TRY(weft_sim_reserve(&times->ms, &times->room, times->count, 1, sizeof *times->ms));
   times->ms[times->count++] = (double)(at_us - asked_us) / 1000;
   return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "sim/core/reserve.h"
 #include "sim/swarm/internal.h"
 
 enum { KEPT_MAX = 400000 }; // samples and trace entries of the whole run, each
@@ -15,24 +16,15 @@ enum { KEPT_MAX = 400000 }; // samples and trace entries of the whole run, each
 // lanes together, which the result keeps, are then complete and do not depend on the number of
 // lanes.
 static bool grow(const weft_sim_share *share, void *array, weft_sim_kept *kept, size_t bytes) {
-  void *items;
   if (kept->count == KEPT_MAX)
     kept->full_us = share->begin_us;
   if (kept->count >= KEPT_MAX && share->begin_us > kept->full_us) {
     kept->cut = true;
     return false;
   }
-  if (kept->count < kept->capacity)
-    return true;
-  memcpy(&items, array, sizeof items); // `array` is the address of a pointer to objects
-  const size_t larger = kept->capacity ? 2 * kept->capacity : 1024;
-  items = realloc(items, larger * bytes);
-  kept->cut = kept->cut || !items;
-  if (!items)
-    return false;
-  memcpy(array, &items, sizeof items);
-  kept->capacity = larger;
-  return true;
+  const bool fits = weft_sim_reserve(array, &kept->capacity, kept->count, 1, bytes) == WEFT_OK;
+  kept->cut = kept->cut || !fits;
+  return fits;
 }
 
 void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace) {

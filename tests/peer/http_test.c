@@ -406,6 +406,47 @@ START_TEST(readers_have_some_time_after_the_end) {
 }
 END_TEST
 
+// Takes what there is of an answer; keeps its last bytes.
+static uint64_t take(int fd, char last[8]) {
+  static char got[1 << 16];
+  uint64_t bytes = 0;
+  for (ssize_t n; (n = recv(fd, got, sizeof got, MSG_DONTWAIT)) > 0; bytes += (uint64_t)n)
+    if (n >= 7)
+      memcpy(last, got + n - 7, 7);
+  return bytes;
+}
+
+// Who asks without a range while another watches a stream of known length gets it from where it is,
+// to an end that its client takes for one: the last chunk.
+START_TEST(who_watches_along_gets_the_end) {
+  enum { PIECES = 4 };
+  http_scene s;
+  http_scene_with(&s, &(weft_http_options){.stream = true, .seek = go_on_at, .user = &s});
+  weft_http_begin(s.http, PIECES * PIECE, false);
+  http_feed(&s, PIECE);
+  char last[8] = "";
+  const int first = http_client(&s, 1, http_ask);
+  http_run(50);
+  const int along = http_client(&s, 1, http_ask);
+  http_run(50);
+  for (int i = 1; i < PIECES; i++)
+    http_feed(&s, PIECE);
+  weft_http_end(s.http);
+  uint64_t bytes = 0;
+  for (int i = 0; i < 100; i++) {
+    char other[8];
+    (void)take(first, other);
+    bytes += take(along, last);
+    http_run(5);
+  }
+  EXPECT(bytes > (PIECES - 1) * PIECE);
+  EXPECT(memcmp(last, "\r\n0\r\n\r\n", 7) == 0);
+  close(first);
+  close(along);
+  weft_http_free(s.http);
+}
+END_TEST
+
 // --- Descriptors
 
 // Without a descriptor for a first connection, the server does next to nothing; the waiting client
@@ -460,6 +501,7 @@ int main(void) {
   tcase_add_test(tc, no_part_of_a_paced_stream_is_taken_for_it);
   tcase_add_test(tc, who_is_left_behind_is_told);
   tcase_add_test(tc, readers_have_some_time_after_the_end);
+  tcase_add_test(tc, who_watches_along_gets_the_end);
   tcase_add_test(tc, no_descriptor_left_is_waited_for);
   suite_add_tcase(suite, tc);
   return test_main(suite);

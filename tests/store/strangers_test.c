@@ -23,15 +23,21 @@ static void put_among(const files *from, size_t first, size_t end, const files *
   }
 }
 
+// Makes a set of (k, m), and among its shards [first, end) those of another, of (other_k, other_m).
+static void begin(files *f, size_t k, size_t m, files *other, size_t other_k, size_t other_m,
+                  size_t first, size_t end) {
+  files_start(f, 91, LENGTH);
+  files_start(other, 92, LENGTH);
+  expect(WEFT_OK, files_encode(f, "cauchy", k, m, STRIPE), f);
+  expect(WEFT_OK, files_encode(other, "cauchy", other_k, other_m, STRIPE), other);
+  put_among(other, first, end, f);
+}
+
 // Two files whose shards are in one folder, enough of both. Repair would replace the shards of one
 // by those of the other.
 START_TEST(two_files_in_one_folder) {
   files large, small;
-  files_start(&large, 91, LENGTH);
-  files_start(&small, 92, LENGTH);
-  expect(WEFT_OK, files_encode(&large, "cauchy", 4, 2, STRIPE), &large);
-  expect(WEFT_OK, files_encode(&small, "cauchy", 2, 4, STRIPE), &small);
-  put_among(&small, 4, 6, &large);
+  begin(&large, 4, 2, &small, 2, 4, 4, 6);
   for (int care = WEFT_STORE_SCRUB; care <= WEFT_STORE_REPAIR; care++) {
     expect(WEFT_E_DAMAGED, files_mend(&large, (weft_store_care)care), &large);
     ck_assert_msg(strstr(large.report.error, "shards of two files"), "%s", large.report.error);
@@ -50,11 +56,7 @@ END_TEST
 // The larger number of shards does not count if it is too small to read the file.
 START_TEST(whose_shards_are_enough_is_read) {
   files f, other;
-  files_start(&f, 93, LENGTH);
-  files_start(&other, 94, LENGTH);
-  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 4, STRIPE), &f);
-  expect(WEFT_OK, files_encode(&other, "cauchy", 10, 4, STRIPE), &other);
-  put_among(&other, 6, 14, &f);
+  begin(&f, 2, 4, &other, 10, 4, 6, 14);
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   files_expect_data(&f);
@@ -101,6 +103,22 @@ START_TEST(a_header_of_no_shard_while_an_update_is_pending) {
 END_TEST
 
 // --- What repair makes in place of a file
+
+// Verify promises repair only where repair keeps that: not for a folder that has a shard's name.
+START_TEST(no_promise_for_what_repair_refuses) {
+  files f;
+  files_start(&f, 98, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, STRIPE), &f);
+  unlink(files_shard(&f, 2));
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  ck_assert_msg(strstr(f.report.error, "and repair fixes that"), "%s", f.report.error);
+  ck_assert_int_eq(mkdir(files_shard(&f, 2), 0700), 0);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  ck_assert_msg(!strstr(f.report.error, "repair fixes"), "%s", f.report.error);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_end(&f);
+}
+END_TEST
 
 // Otherwise update would refuse the rebuilt shard again, and repair rebuild it each time.
 START_TEST(a_rebuilt_shard_can_be_written) {
@@ -151,6 +169,7 @@ int main(void) {
   tcase_add_test(tests, two_files_in_one_folder);
   tcase_add_test(tests, whose_shards_are_enough_is_read);
   tcase_add_test(tests, a_header_of_no_shard_while_an_update_is_pending);
+  tcase_add_test(tests, no_promise_for_what_repair_refuses);
   tcase_add_test(tests, a_rebuilt_shard_can_be_written);
   tcase_add_test(tests, a_link_is_replaced_only_by_a_shard_made_anew);
   suite_add_tcase(suite, tests);

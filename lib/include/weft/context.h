@@ -10,8 +10,8 @@
 // In this and the other headers: a call that returns a status returns WEFT_E_ARGUMENT for a NULL
 // handle or a queue of another context. A call that returns anything else needs a valid handle. A
 // call that creates something sets *out to NULL when it fails. A `count` of 0 is not an error:
-// there is nothing to do, and the queue is not looked at. Buffers must not overlap unless the
-// header says that they may.
+// there is nothing to do, and most calls do not look at the queue then. Buffers must not overlap
+// unless the header says that they may.
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 

@@ -37,10 +37,9 @@ static const option options[OPTIONS] = {
     [O_KEY_FILE] =
         {"key-file", ALL, NULL, "FILE",
          "File with this node's identity, created if missing; without it, one for this run only"},
-    [O_RATE] =
-        {"rate", SOURCE, "0", "RATE",
-         "Playback rate in bits/s: a FILE is played on demand (0: it is fetched as fast as "
-         "possible; live: as the input arrives)"},
+    [O_RATE] = {"rate", SOURCE, "0", "RATE",
+                "Playback rate in bits/s: a FILE is played on demand (0: it is fetched as fast as "
+                "possible; live: as the input arrives)"},
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Upload limit in bits/s (0: none)"},
     [O_CONGESTION] =
         {"congestion", SOURCE | JOIN, "ledbat", "NAME",

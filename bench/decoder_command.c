@@ -15,13 +15,11 @@
 #include "bench/rlnc_cases.h"
 #include "bench/rows.h"
 
-enum { ROWS_MAX = 16 };
-
 typedef struct decoder_run {
   weft_bench_options options;
   weft_bench_machine machine;
   weft_bench_report report;
-  const weft_backend *rows[ROWS_MAX];
+  const weft_backend **rows;
   size_t row_count;
 } decoder_run;
 
@@ -140,8 +138,8 @@ static void run_shape(decoder_run *run, size_t n, size_t k) {
   weft_bench_shape_make(&shape, n, k, n, run->options.seed);
   char *const title = weft_bench_text("n = %zu, k = %zu; m: packets, or blocks of them", n, k);
   weft_bench_group *const group = weft_bench_group_new(title);
-  weft_bench_codec *codecs[ROWS_MAX];
-  arrivals *parts[ROWS_MAX];
+  weft_bench_codec **const codecs = weft_bench_alloc(run->row_count, sizeof(weft_bench_codec *));
+  arrivals **const parts = weft_bench_alloc(run->row_count, sizeof *parts);
   group->times = true;
   const int read = weft_bench_add_read(group, run->machine.features, shape.data, n * k);
   for (size_t r = 0; r < run->row_count; r++) {
@@ -157,7 +155,7 @@ static void run_shape(decoder_run *run, size_t n, size_t k) {
   }
   weft_bench_group_free(group);
   weft_bench_shape_free(&shape);
-  free(title);
+  free(codecs), free(parts), free(title);
 }
 
 static int measure(decoder_run *run) {
@@ -181,10 +179,10 @@ int weft_bench_decoder_command(int argc, char **argv) {
   int failed = parsed == 1 ? 0 : parsed;
   if (parsed == 0) {
     weft_bench_machine_read(&run->machine);
-    run->row_count = weft_bench_rows_choose("decoder", options->rows ? options->rows : "best",
-                                            run->machine.features, run->rows, ROWS_MAX);
-    failed = run->row_count > 0 ? measure(run) : WEFT_BENCH_USAGE;
+    run->rows = weft_bench_rows_choose("decoder", options->rows ? options->rows : "best",
+                                       run->machine.features, &run->row_count);
+    failed = run->rows ? measure(run) : WEFT_BENCH_USAGE;
   }
-  free(run);
+  free(run->rows), free(run);
   return failed;
 }

@@ -57,9 +57,8 @@ weft_bench_crowd *weft_bench_gpu_add_devices(weft_bench_gpu *const *gpus, size_t
     worker *self = &crowd->workers[i];
     self->crowd = crowd;
     self->group = weft_bench_group_new("");
-    self->entry =
-        &self->group
-             ->cases[weft_bench_gpu_add_product(gpus[i], self->group, 1, m, n, k, false, -1)];
+    const int added = weft_bench_gpu_add_product(gpus[i], self->group, 1, m, n, k, false, -1);
+    self->entry = &self->group->cases[added];
     const weft_bench_case before = all;
     if (i == 0)
       all = *self->entry;

@@ -26,20 +26,27 @@ weft_bench_group *weft_bench_group_new(const char *title) {
 void weft_bench_group_free(weft_bench_group *group) {
   for (size_t c = 0; group && c < group->case_count; c++)
     free(group->cases[c].owned);
+  if (group)
+    free(group->cases), free(group->questions);
   free(group);
 }
 
-static void must_have_room(size_t count, size_t room, const char *what) {
-  if (count < room)
-    return;
-  fprintf(stderr, "weft bench: more than %zu %s in one group; measure fewer rows at once\n", room,
-          what);
-  exit(WEFT_BENCH_USAGE);
+// Returns `items`, or a larger copy in its place, with room for one more than `count`.
+static void *with_room(void *items, size_t count, size_t *room, size_t size) {
+  if (count < *room)
+    return items;
+  *room = *room ? 2 * *room : 32;
+  void *const more = weft_bench_alloc(*room, size);
+  if (count > 0)
+    memcpy(more, items, count * size);
+  free(items);
+  return more;
 }
 
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) {
-  must_have_room(group->case_count, WEFT_BENCH_GROUP_CASES, "cases");
-  group->cases[group->case_count] = *entry;
+  const weft_bench_case copy = *entry; // `entry` may be one of the cases that move
+  group->cases = with_room(group->cases, group->case_count, &group->case_room, sizeof copy);
+  group->cases[group->case_count] = copy;
   return (int)group->case_count++;
 }
 
@@ -54,7 +61,8 @@ void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int
                           weft_bench_metric metric) {
   if (of < 0 || over < 0)
     return;
-  must_have_room(group->question_count, WEFT_BENCH_GROUP_QUESTIONS, "ratios");
+  group->questions = with_room(group->questions, group->question_count, &group->question_room,
+                               sizeof *group->questions);
   group->questions[group->question_count++] = (weft_bench_question){name, of, over, metric};
 }
 
@@ -376,8 +384,8 @@ void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options
 
 void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
                            const weft_bench_group *group) {
-  weft_bench_candidate work[WEFT_BENCH_GROUP_CASES];
-  weft_bench_samples samples[WEFT_BENCH_GROUP_CASES];
+  weft_bench_candidate *const work = weft_bench_alloc(group->case_count, sizeof *work);
+  weft_bench_samples *const samples = weft_bench_alloc(group->case_count, sizeof *samples);
   for (size_t c = 0; c < group->case_count; c++) {
     work[c] = group->cases[c].work;
     work[c].threads = group->cases[c].threads;
@@ -387,6 +395,7 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   json_array_append_new(report->groups, json_group(group, samples));
   for (size_t c = 0; c < group->case_count; c++)
     weft_bench_samples_free(&samples[c]);
+  free(work), free(samples);
   write_part(report, options);
 }
 

@@ -47,15 +47,14 @@ typedef struct weft_bench_question {
   weft_bench_metric metric;
 } weft_bench_question;
 
-#define WEFT_BENCH_GROUP_CASES 96u
-#define WEFT_BENCH_GROUP_QUESTIONS 128u
-
 typedef struct weft_bench_group {
   const char *title;
-  weft_bench_case cases[WEFT_BENCH_GROUP_CASES];
-  size_t case_count;
-  weft_bench_question questions[WEFT_BENCH_GROUP_QUESTIONS];
-  size_t question_count;
+  // Both grow: every row on every number of threads is several hundred cases. They move when one is
+  // added, so cases refer to each other by index.
+  weft_bench_case *cases;
+  size_t case_count, case_room;
+  weft_bench_question *questions;
+  size_t question_count, question_room;
   // The metrics in the table's two columns of rates; both 0: output and products.
   weft_bench_metric shown[2];
   bool times; // the columns are times instead: per call, and per each of its m blocks
@@ -71,12 +70,11 @@ typedef struct weft_bench_report {
 weft_bench_group *weft_bench_group_new(const char *title);
 void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 
-// Adds a case and returns its index. Ends the program if the group is full.
+// Adds a case and returns its index.
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
 // Returns the first case of this operation and row, or -1.
 int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row);
-// Adds a question; does nothing if `of` or `over` is negative (a case that is not measured). Ends
-// the program if the group is full.
+// Adds a question; does nothing if `of` or `over` is negative (a case that is not measured).
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);
 

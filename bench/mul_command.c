@@ -206,13 +206,11 @@ int weft_bench_mul_command(int argc, char **argv) {
   weft_bench_sizes_default(&options.m, (const size_t[]){options.quick ? 16 : 128}, 1);
   weft_bench_machine machine;
   weft_bench_machine_read(&machine);
-  chosen_rows rows = {.row = weft_bench_alloc(weft_backend_count, sizeof *rows.row)};
-  rows.count = weft_bench_rows_choose("mul", options.rows ? options.rows : "all", machine.features,
-                                      rows.row, weft_backend_count);
-  if (rows.count == 0) {
-    free(rows.row);
+  chosen_rows rows;
+  rows.row = weft_bench_rows_choose("mul", options.rows ? options.rows : "all", machine.features,
+                                    &rows.count);
+  if (!rows.row)
     return WEFT_BENCH_USAGE;
-  }
   weft_bench_pin(&machine, 0);
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft bench rlnc`: encode, recode and decode for shapes, rows, threads and ways to split work.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,16 +16,13 @@
 #include "bench/rows.h"
 #include "kernels/backend.h"
 
-#define ROWS_MAX 16u
-#define CODECS_MAX 128u
-
 typedef struct rlnc_run {
   weft_bench_options options;
   weft_bench_machine machine;
   weft_bench_report report;
   weft_bench_isal *isal;
   weft_bench_rlnc_peers peers;
-  const weft_backend *rows[ROWS_MAX];
+  const weft_backend **rows;
   size_t row_count;
 } rlnc_run;
 
@@ -35,7 +31,7 @@ typedef struct rlnc_scene {
   const rlnc_run *run;
   const weft_bench_shape *shape;
   weft_bench_group *group;
-  weft_bench_codec *codecs[CODECS_MAX];
+  weft_bench_codec **codecs;
   size_t codec_count;
   weft_bench_isal_product products[2];
   uint8_t *isal_out; // (m, k)
@@ -48,10 +44,6 @@ static bool wanted(const rlnc_scene *scene, weft_bench_operation operation) {
 
 static weft_bench_codec *codec(rlnc_scene *scene, const char *row, size_t threads, weft_split split,
                                size_t segments) {
-  if (scene->codec_count == CODECS_MAX) {
-    fprintf(stderr, "weft bench rlnc: too many rows and threads at once\n");
-    exit(WEFT_BENCH_USAGE);
-  }
   return scene->codecs[scene->codec_count++] = weft_bench_codec_new(
              scene->shape, &scene->run->machine, row, threads, split, segments);
 }
@@ -171,6 +163,9 @@ static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
   weft_bench_group *const group = weft_bench_group_new(title);
   rlnc_scene scene = {
       .run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
+  // One for a row alone and four for each number of threads.
+  scene.codecs = weft_bench_alloc(run->row_count * (1 + 4 * run->options.threads.count),
+                                  sizeof(weft_bench_codec *));
   const size_t bytes = shape.n * shape.k;
   const reads read = {weft_bench_add_read(group, run->machine.features, shape.data, bytes),
                       weft_bench_add_read_turning(group, run->machine.features, shape.data, bytes)};
@@ -197,7 +192,7 @@ static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
     weft_bench_rlnc_coder_free(scene.peers[i]);
   weft_bench_shape_free(&shape);
   weft_bench_group_free(group);
-  free(scene.isal_out), free(title);
+  free(scene.codecs), free(scene.isal_out), free(title);
 }
 
 static bool operations_known(const weft_bench_options *options) {
@@ -214,9 +209,9 @@ int weft_bench_rlnc_command(int argc, char **argv) {
   int failed = parsed == 1 ? 0 : parsed;
   weft_bench_machine_read(&run->machine);
   if (parsed == 0)
-    run->row_count = weft_bench_rows_choose("rlnc", options->rows ? options->rows : "best",
-                                            run->machine.features, run->rows, ROWS_MAX);
-  if (parsed == 0 && (run->row_count == 0 || !operations_known(options)))
+    run->rows = weft_bench_rows_choose("rlnc", options->rows ? options->rows : "best",
+                                       run->machine.features, &run->row_count);
+  if (parsed == 0 && (!run->rows || !operations_known(options)))
     failed = WEFT_BENCH_USAGE;
   if (parsed == 0 && failed == 0 && !weft_bench_rlnc_peers_open(options->peers, &run->peers))
     failed = WEFT_BENCH_USAGE;
@@ -238,6 +233,6 @@ int weft_bench_rlnc_command(int argc, char **argv) {
     weft_bench_unpin(&run->machine);
     failed = weft_bench_report_end(&run->report, options);
   }
-  free(run);
+  free(run->rows), free(run);
   return failed;
 }

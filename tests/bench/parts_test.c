@@ -8,6 +8,8 @@
 #include <jansson.h>
 
 #include "bench/bench.h"
+#include "kernels/backend.h"
+#include "kernels/cpu.h"
 #include "tests/bench/whole_run.h"
 #include "tests/support/test_main.h"
 
@@ -31,6 +33,40 @@ START_TEST(the_parts_of_a_decoder) {
     }
   }
   json_decref(root);
+  whole_run_remove_paths();
+}
+END_TEST
+
+static size_t host_rows(void) {
+  const weft_machine here = {.cpu = weft_cpu_features()};
+  size_t rows = 0;
+  for (size_t i = 0; i < weft_backend_count; i++)
+    rows += weft_backends[i].mem == WEFT_MEM_HOST && weft_backend_runs_on(&weft_backends[i], &here);
+  return rows;
+}
+
+// No row is dropped, however many this machine has: not of all, and not of a longer list.
+START_TEST(every_row) {
+  whole_run_paths();
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "decoder", "--quick", "--rep-ms", "1", "--n", "4",
+                                 "--k", "64", "--rows", "all", "--json", whole_run_path[0], NULL}),
+      0);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "reduce"), host_rows());
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "4",
+                                 "--k", "64", "--threads", "1", "--rows", "all", "--isal", "",
+                                 "--json", whole_run_path[0], NULL}),
+      0);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode-one"), host_rows());
+  char list[40 * sizeof "scalar,"] = "";
+  for (int i = 0; i < 40; i++)
+    strcat(list, "scalar,");
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1",
+                                              "--n", "2", "--k", "64", "--m", "1", "--rows", list,
+                                              "--isal", "", "--json", whole_run_path[0], NULL}),
+                   0);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "gemm"), 40);
   whole_run_remove_paths();
 }
 END_TEST
@@ -141,6 +177,7 @@ int main(void) {
   Suite *const suite = suite_create("bench/parts");
   TCase *const tests = tcase_create("parts");
   tcase_add_test(tests, the_parts_of_a_decoder);
+  tcase_add_test(tests, every_row);
   tcase_add_test(tests, jobs_of_a_pool);
   tcase_add_test(tests, one_kind_of_job);
   tcase_add_test(tests, wrong_arguments);

@@ -58,6 +58,9 @@ static json_t *command_line(const weft_bench_options *options) {
   return out;
 }
 
+// Comparisons with threads of their own, which the system places.
+#define UNPINNED "peer,gpu,server"
+
 // Without timing there is no length of a repetition, cache or clock.
 static json_t *method_json(const weft_bench_options *options) {
   if (options->timing.rep_s <= 0)
@@ -65,7 +68,9 @@ static json_t *method_json(const weft_bench_options *options) {
   return json_pack("{s:i, s:f, s:b, s:s, s:s}", "repetitions", (int)options->timing.reps,
                    "repetition_s", options->timing.rep_s, "cold_cache", (int)options->timing.cold,
                    "pages", options->small_pages ? "small" : "huge where asked for", "clock",
-                   "CLOCK_MONOTONIC, candidates in turn, one core per thread");
+                   weft_bench_listed(UNPINNED, options->argv[0])
+                       ? "CLOCK_MONOTONIC, candidates in turn, threads placed by the system"
+                       : "CLOCK_MONOTONIC, candidates in turn, one core per thread");
 }
 
 json_t *weft_bench_provenance(const weft_bench_options *options,

@@ -536,6 +536,9 @@ START_TEST(a_part_of_the_server_alone) {
     json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
     const json_t *const list = json_object_get(json_object_get(root, "server"), parts[i]);
     ck_assert_msg(json_array_size(list) > 0, "%s alone measured nothing", parts[i]);
+    const char *const clock =
+        json_string_value(json_object_get(json_object_get(root, "method"), "clock"));
+    ck_assert_ptr_nonnull(strstr(clock, "threads placed by the system"));
     for (size_t e = 0; e < json_array_size(list); e++) {
       const json_t *const rate = json_object_get(json_array_get(list, e), "gigabytes_per_second");
       const json_t *const median = json_is_object(rate) ? json_object_get(rate, "median") : rate;

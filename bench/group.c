@@ -365,8 +365,7 @@ static int replace(const weft_bench_report *report, const char *path) {
   return why;
 }
 
-// Writes what is measured so far: a run that is stopped loses only its current group.
-static void write_part(const weft_bench_report *report, const weft_bench_options *options) {
+void weft_bench_report_keep(const weft_bench_report *report, const weft_bench_options *options) {
   char *const path = part_path(options);
   if (path && replace(report, path) != 0)
     fprintf(stderr, "weft bench: %s could not be written\n", path);
@@ -396,14 +395,14 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   for (size_t c = 0; c < group->case_count; c++)
     weft_bench_samples_free(&samples[c]);
   free(work), free(samples);
-  write_part(report, options);
+  weft_bench_report_keep(report, options); // a run that is stopped loses only its current group
 }
 
 void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,
                            const char *title, json_t *cases) {
   json_array_append_new(report->groups,
                         json_pack("{s:s, s:o, s:[]}", "title", title, "cases", cases, "ratios"));
-  write_part(report, options);
+  weft_bench_report_keep(report, options);
 }
 
 // Whether a file is replaced; pipes, devices and targets of links are written to instead.

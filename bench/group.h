@@ -93,6 +93,9 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
 // Adds cases that were measured and printed in another way; takes over `cases`.
 void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,
                            const char *title, json_t *cases);
+// Writes what the report holds so far to FILE.part, for results that are in its JSON before their
+// group is complete, or beside the groups.
+void weft_bench_report_keep(const weft_bench_report *report, const weft_bench_options *options);
 // Writes the file if one was requested. Returns 0, or WEFT_BENCH_IO after a message.
 int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options);
 

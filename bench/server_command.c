@@ -47,7 +47,11 @@ typedef struct server_run {
   int host_set, device_set, both_set; // -1: there is none
   double seconds;                     // per load
   json_t *out;
+  json_t *cases; // the report's: the closed loop's, in the form that `weft bench compare` reads
 } server_run;
+
+// Results lie beside the report's groups, so each is kept as soon as it is there.
+static void keep(const server_run *run) { weft_bench_report_keep(&run->report, &run->options); }
 
 // --- lanes ---
 
@@ -173,6 +177,27 @@ static void ask_together(server_run *run, double (*rates)[WEFT_BENCH_MARKS], siz
   json_array_append_new(json_object_get(run->out, "together"), out);
 }
 
+// Adds a case whose call is one request: its repetitions' times follow from their rates.
+static void add_case(server_run *run, const lane_set *set, const weft_bench_serving *serving,
+                     size_t requests, const double *rates, const weft_bench_spread *spread) {
+  const double bytes = (double)serving->packets * (double)serving->k;
+  char *const variant = weft_bench_text("%zu in flight", requests);
+  char *const id = weft_bench_text("serve-%s %s n=%zu k=%zu m=%u t=%zu", variant, set->name,
+                                   serving->n, serving->k, serving->packets, run->threads);
+  json_t *const seconds = json_array();
+  for (size_t r = 0; r < run->options.timing.reps; r++)
+    json_array_append_new(seconds, json_real(bytes / rates[r]));
+  json_array_append_new(
+      run->cases,
+      json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:O, s:{s:f}, s:{s:o}, s:o}", "id", id,
+                "operation", "serve", "variant", variant, "row", set->name, "n", (int)serving->n,
+                "k", (int)serving->k, "m", (int)serving->packets, "threads", (int)run->threads,
+                "checked", json_object_get(run->out, "checked"), "amount_per_call", "output", bytes,
+                "gigabytes_per_second", "output", json_spread(spread, 1e-9), "seconds_per_call",
+                seconds));
+  free(id), free(variant);
+}
+
 static void closed_loop(server_run *run, size_t serving, size_t requests) {
   const weft_bench_load load = {
       .requests = requests, .packets = servings[serving].packets, .seconds = run->seconds};
@@ -195,10 +220,12 @@ static void closed_loop(server_run *run, size_t serving, size_t requests) {
     const weft_bench_spread spread = weft_bench_spread_of(rates[s], reps);
     report_load(json_object_get(run->out, "closed_loop"), &run->sets[s], &servings[serving], &load,
                 &spread, &latencies[s], &before[s]);
+    add_case(run, &run->sets[s], &servings[serving], requests, rates[s], &spread);
     if (spread.median > run->sets[s].peak[serving])
       run->sets[s].peak[serving] = spread.median;
   }
   ask_together(run, rates, reps, serving, requests);
+  keep(run);
 }
 
 // --- at a given rate ---
@@ -220,6 +247,7 @@ static void paced(server_run *run, size_t serving) {
       const weft_bench_spread spread = weft_bench_spread_of(&rate, 1);
       report_load(json_object_get(run->out, "paced"), &run->sets[s], what, &load, &spread,
                   &latencies, &before);
+      keep(run);
     }
 }
 
@@ -252,6 +280,7 @@ static void crossover(server_run *run, size_t serving) {
                           json_pack("{s:s, s:i, s:f, s:f, s:f, s:s, s:s}", "serving", what->name,
                                     "packets", (int)packets, "host_us", host, "device_us", device,
                                     "both_us", both, "quicker", quicker, "predicted", guess));
+    keep(run);
   }
   fflush(stdout);
 }
@@ -270,6 +299,7 @@ static void print_peers(server_run *run, const char *name, double gigabytes) {
   json_array_append_new(json_object_get(run->out, "peers"),
                         json_pack("{s:s, s:f, s:f}", "what", name, "gigabytes_per_second",
                                   gigabytes, "peers", peers));
+  keep(run);
 }
 
 // Raw: the kernel alone, everything resident. Over PCIe: the server's packets in host memory.
@@ -316,6 +346,8 @@ static void serve(server_run *run) {
   const bool with_paced = weft_bench_listed(parts, "paced");
   // These two are based on the peak rate that the closed loop finds.
   const bool closed = with_peers || with_paced || weft_bench_listed(parts, "closed");
+  if (closed)
+    weft_bench_report_add(&run->report, &run->options, "closed loop", run->cases = json_array());
   for (size_t i = 0; i < SERVINGS; i++) {
     printf("\n%s, requests of %u packets: coded GB/s (min..max)\n", servings[i].name,
            servings[i].packets);

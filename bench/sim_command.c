@@ -191,7 +191,8 @@ int weft_bench_sim_command(int argc, char **argv) {
   weft_bench_machine_read(&machine);
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);
-  json_t *cases = json_array();
+  json_t *cases = json_array(); // the report's, so that a stopped run loses only its current swarm
+  weft_bench_report_add(&report, &options, "swarms in virtual time, a stream of 768 kbit/s", cases);
   printf("\nswarms in virtual time, a stream of 768 kbit/s, one thread\n"
          "  %-13s %8s %-32s %-30s %s\n",
          "fidelity", "peers", "events per processor second", "peers in real time on a core",
@@ -211,7 +212,7 @@ int weft_bench_sim_command(int argc, char **argv) {
                     .piece_us = segment_us(&shapes[s]),
                     .reps = options.timing.reps};
       run_case(cases, &c, options.seed);
+      weft_bench_report_keep(&report, &options);
     }
-  weft_bench_report_add(&report, &options, "swarms in virtual time, a stream of 768 kbit/s", cases);
   return weft_bench_report_end(&report, &options);
 }

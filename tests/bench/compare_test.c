@@ -124,11 +124,37 @@ START_TEST(compare_reports) {
 }
 END_TEST
 
+// Without times there is nothing to compare, which must not look like "nothing changed".
+START_TEST(compare_of_no_times) {
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "banks", "--quick", "--json",
+                                              whole_run_path[0], NULL}),
+                   0);
+  free(compared(whole_run_path[0], whole_run_path[0], WEFT_BENCH_IO));
+  whole_run_remove_paths();
+}
+END_TEST
+
+START_TEST(compare_servers) {
+  whole_run_paths();
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "server", "--quick", "--rep-ms", "1", "--threads",
+                                 "1", "--operations", "closed", "--json", whole_run_path[0], NULL}),
+      0);
+  compare_says(whole_run_path[0], whole_run_path[0],
+               (const char *[]){"0 changed, ", " 0 without counterpart\n", NULL});
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "serve"), 6); // more where there is a device
+  whole_run_remove_paths();
+}
+END_TEST
+
 int main(void) {
   Suite *const suite = suite_create("bench/compare");
   TCase *const tests = tcase_create("compare");
   tcase_add_test(tests, compare_says_what_changed);
   tcase_add_test(tests, compare_reports);
+  tcase_add_test(tests, compare_of_no_times);
+  tcase_add_test(tests, compare_servers);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `weft bench` on tiny shapes: a report must name its origin and contain every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
-#define _GNU_SOURCE // kill, lstat, prlimit
+#define _GNU_SOURCE // lstat
 #include <check.h>
 #include <linux/capability.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -33,74 +30,6 @@ START_TEST(rlnc_report) {
   char part[300];
   snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
   ck_assert_int_ne(access(part, F_OK), 0); // only a stopped run leaves one
-  whole_run_remove_paths();
-}
-END_TEST
-
-// Counts the groups of a report; 0: there is no file, or it is no report.
-static size_t groups_in(const char *part) {
-  json_t *const root = json_load_file(part, 0, NULL);
-  const size_t groups = json_array_size(json_object_get(root, "groups"));
-  json_decref(root);
-  return groups;
-}
-
-static pid_t run_of_nine_groups(void) {
-  const pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child > 0)
-    return child;
-  ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
-  signal(SIGXFSZ, SIG_IGN);
-  _exit(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps", "9",
-                                   "--n", "8,9,10,11,12,13,14,15,16", "--k", "130", "--isal", "",
-                                   "--json", whole_run_path[0], NULL}));
-}
-
-static size_t wait_for_groups(const char *part) {
-  size_t groups = 0;
-  for (int i = 0; i < 6000 && groups == 0; i++) {
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    groups = groups_in(part);
-  }
-  ck_assert_uint_ge(groups, 1);
-  return groups;
-}
-
-// A run killed in its second group has left the first group in FILE.part next to its report.
-START_TEST(a_killed_run_keeps_what_it_measured) {
-  whole_run_paths();
-  char part[300];
-  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
-  const pid_t child = run_of_nine_groups();
-  wait_for_groups(part);
-  ck_assert_int_eq(kill(child, SIGKILL), 0);
-  ck_assert_int_eq(waitpid(child, NULL, 0), child);
-  ck_assert_uint_ge(groups_in(part), 1); // never a truncated report
-  unlink(part);
-  whole_run_remove_paths();
-}
-END_TEST
-
-// A run that finds the disk full leaves what it had written, and the previous contents of FILE.
-START_TEST(a_full_disk_costs_nothing_that_was_written) {
-  whole_run_paths();
-  char part[300];
-  struct stat about;
-  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
-  FILE *const before = fopen(whole_run_path[0], "w");
-  ck_assert(before && fputs("{}", before) >= 0 && fclose(before) == 0);
-  const pid_t child = run_of_nine_groups();
-  const size_t groups = wait_for_groups(part);
-  ck_assert_int_eq(stat(part, &about), 0);
-  const struct rlimit full = {.rlim_cur = (rlim_t)about.st_size, .rlim_max = RLIM_INFINITY};
-  ck_assert_int_eq(prlimit(child, RLIMIT_FSIZE, &full, NULL), 0);
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == WEFT_BENCH_IO);
-  ck_assert_uint_ge(groups_in(part), groups);
-  ck_assert(stat(whole_run_path[0], &about) == 0 && about.st_size == 2);
-  unlink(part);
   whole_run_remove_paths();
 }
 END_TEST
@@ -566,8 +495,6 @@ int main(void) {
   Suite *const suite = suite_create("bench/report");
   TCase *const tests = tcase_create("report");
   tcase_add_test(tests, rlnc_report);
-  tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
-  tcase_add_test(tests, a_full_disk_costs_nothing_that_was_written);
   tcase_add_test(tests, a_report_in_a_folder_of_others);
   tcase_add_test(tests, what_is_beside_a_report_is_replaced);
   tcase_add_test(tests, cold_report);

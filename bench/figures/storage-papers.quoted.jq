@@ -1,11 +1,11 @@
-# results: results/nvidia-h200/storage-gibraltar.json results/nvidia-h200/storage-perasure.json results/nvidia-h200/storage-gcrs.json results/nvidia-h200/storage-slides.json results/nvidia-h200/storage-inverse.json
+# results: results/nvidia-h200/storage-gibraltar.json results/nvidia-h200/storage-perasure.json results/nvidia-h200/storage-gcrs.json results/nvidia-h200/storage-slides.json results/nvidia-h200/storage-inverse.json results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
 # What docs/storage-gpu/published.md says, apart from the papers' figures.
 include "weft";
 def rates($operation; $variant): [cases | select(.operation == $operation and .variant == $variant)];
 def data: .gigabytes_per_second.input | spread | with_spread;
 def us: .seconds_per_call | sort | .[length / 2 | floor] * 1e6;
-input as $gibraltar | input as $perasure | input as $gcrs | input as $slides | input as $inverse
+input as $gibraltar | input as $perasure | input as $gcrs | input as $slides | input as $inverse | input as $resident
 | "docs/storage-gpu/published.md" as $doc
 | ($gibraltar | [.groups[] | select(.title | contains("by buffer size and step"))] | {groups: .}) as $steps
 | ($steps | [cases | select(.k == 1048576)] | map({key: .variant, value: .}) | from_entries) as $small
@@ -20,6 +20,8 @@ input as $gibraltar | input as $perasure | input as $gcrs | input as $slides | i
   [$doc, "Over the bus either kernel hides: \([$mixed[] | select(.row == "cuda-perasure-gmpe" and .variant == "overall")][0] | data) of \([$mixed[] | select(.row == "cuda-perasure-gmpe" and .variant == "transfers")][0] | data) at 16 + 8"],
   [$doc, "(10 + 4: \($streams["gcrs:w=4 streams=2"] | data) of \($streams["gcrs:w=4 transfers"].gigabytes_per_second.input.median | three)); ten are slower (\($streams["gcrs:w=4 streams=10"].gigabytes_per_second.input.median | three))"],
   [$doc, "two streams: \(($slides | rates("encode"; "2000 MB streams=2 pinned"))[0] | data) at 2000 MB, one stream \(($slides | rates("encode"; "2000 MB streams=1 pinned"))[0].gigabytes_per_second.input.median | three). Pageable memory \($pageable | "\(min | digits(2)) to \(max | digits(2))") whatever"],
+  [$doc, ([("base", "bandwidth") as $step | [$resident | cases | select(.row == "cuda-gcrs-\($step)" and .m == 16)][0].gigabytes_per_second.input.median | round]
+    | "the largest gain of the ladder (\(.[0]) to \(.[1]))")],
   [$doc, "storage-inverse.json, commit \($inverse.commit[0:7])"],
   [$doc, ($inverse | [.groups[] | [.cases[] | select(.operation == "recover") | {key: .variant, value: us}] | from_entries
       | {cpu: (.["matrix by the CPU"] - .["plan kept"]), gpu: (.["matrix by the GPU"] - .["plan kept"])}]

@@ -6,6 +6,8 @@
 #include "bench/group.h"
 #include "weft/weft.h"
 
+// Returns how many cases --operations and --rows leave of those that follow.
+size_t weft_bench_peer_ways(const weft_bench_options *options, weft_ctx *ctx);
 // Times coding, sealing and sending over the loopback, each alone and all together; n blocks of k
 // bytes, m packets per burst.
 void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_options *options,

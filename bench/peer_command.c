@@ -16,8 +16,8 @@ int weft_bench_peer_command(int argc, char **argv) {
   if (parsed != 0)
     return parsed == 1 ? 0 : parsed;
   static const char *const names[] = {"code", "seal", "send", "all", "flood"};
-  static const char *const rows[] = {"source",   "relay", "aes-256-gcm",
-                                     "chacha20", "udp",   "one burst"};
+  static const char *const rows[] = {"source", "relay",     "aes-256-gcm",    "chacha20",
+                                     "udp",    "one burst", "relay one burst"};
   if (!weft_bench_operations_known(&options, names, sizeof names / sizeof *names) ||
       !weft_bench_names_known(&options, "rows", options.rows, rows, sizeof rows / sizeof *rows))
     return WEFT_BENCH_USAGE;
@@ -41,9 +41,15 @@ int weft_bench_peer_command(int argc, char **argv) {
   weft_bench_machine_read(&machine);
   weft_ctx *ctx;
   weft_bench_must("context", weft_ctx_new(&ctx, NULL));
+  const size_t ways = weft_bench_peer_ways(&options, ctx);
+  if (options.rows && ways == 0) {
+    fprintf(stderr, "weft bench peer: none of --operations has any of --rows on this machine\n");
+    weft_ctx_free(ctx);
+    return WEFT_BENCH_USAGE;
+  }
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);
-  for (size_t i = 0; i < options.m.count; i++)
+  for (size_t i = 0; i < options.m.count && ways > 0; i++)
     weft_bench_peer_throughput(&report, &options, ctx, options.n.value[0], options.k.value[0],
                                options.m.value[i]);
   if (weft_bench_listed(options.operations, "flood"))

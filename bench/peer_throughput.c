@@ -300,42 +300,68 @@ static void scene_free(scene *s) {
   free(s->data);
 }
 
-enum { WAYS = 11 };
+// What goes out, and how far: `row` NULL is the best cipher, which the others' rows do not name.
+static const struct kind {
+  bool source, chacha; // otherwise the relay, the best cipher
+  bool code, seal, send;
+  size_t bursts;
+  const char *operation, *row, *variant;
+} kinds[] = {
+    {true, false, true, false, false, BURSTS, "code", "source", ""},
+    {false, false, true, false, false, BURSTS, "code", "relay", ""},
+    {false, false, false, true, false, BURSTS, "seal", NULL, ""},
+    {false, true, false, true, false, BURSTS, "seal", "chacha20", ""},
+    {false, false, false, false, true, BURSTS, "send", "udp", ""},
+    {false, false, false, false, true, 1, "send", "udp", "one burst"},
+    {true, false, true, true, true, BURSTS, "all", NULL, "source"},
+    {false, false, true, true, true, BURSTS, "all", NULL, "relay"},
+    {false, false, true, true, true, 1, "all", NULL, "relay one burst"},
+    {true, true, true, true, true, BURSTS, "all", "chacha20", "source"},
+    {false, true, true, true, true, BURSTS, "all", "chacha20", "relay"},
+};
+
+enum { WAYS = sizeof kinds / sizeof *kinds };
+
+static const char *best_cipher(const pair *p) {
+  weft_session_peer peer;
+  weft_bench_must("peer", weft_sessions_peer(p->end[0], p->link, &peer));
+  return peer.aes ? "aes-256-gcm" : "chacha20";
+}
+
+static const char *row_of(const struct kind *kind, const char *best) {
+  return kind->row ? kind->row : best;
+}
+
+static bool wanted(const weft_bench_options *options, const struct kind *kind, const char *best) {
+  return weft_bench_listed(options->operations, kind->operation) &&
+         (weft_bench_listed(options->rows, row_of(kind, best)) ||
+          weft_bench_listed(options->rows, kind->variant));
+}
+
+size_t weft_bench_peer_ways(const weft_bench_options *options, weft_ctx *ctx) {
+  pair p;
+  pair_new(&p, ctx, WEFT_CIPHER_BEST);
+  const char *const best = best_cipher(&p);
+  size_t count = 0;
+  for (size_t i = 0; i < WAYS; i++)
+    count += wanted(options, &kinds[i], best);
+  pair_free(&p);
+  return count;
+}
 
 static void add_ways(weft_bench_group *group, scene *s, const weft_bench_options *options,
                      way ways[WAYS]) {
-  way *const source = &s->source, *const relay = &s->relay;
-  weft_session_peer peer;
-  weft_bench_must("peer", weft_sessions_peer(s->aes[0].end[0], s->aes[0].link, &peer));
-  const char *best = peer.aes ? "aes-256-gcm" : "chacha20";
-  const struct {
-    const way *base;
-    pair *sessions;
-    bool code, seal, send;
-    size_t bursts;
-    const char *operation, *row, *variant;
-  } kinds[WAYS] = {{source, s->aes, true, false, false, BURSTS, "code", "source", ""},
-                   {relay, s->aes, true, false, false, BURSTS, "code", "relay", ""},
-                   {relay, s->aes, false, true, false, BURSTS, "seal", best, ""},
-                   {relay, s->chacha, false, true, false, BURSTS, "seal", "chacha20", ""},
-                   {relay, s->aes, false, false, true, BURSTS, "send", "udp", ""},
-                   {relay, s->aes, false, false, true, 1, "send", "udp", "one burst"},
-                   {source, s->aes, true, true, true, BURSTS, "all", best, "source"},
-                   {relay, s->aes, true, true, true, BURSTS, "all", best, "relay"},
-                   {relay, s->aes, true, true, true, 1, "all", best, "relay, one burst"},
-                   {source, s->chacha, true, true, true, BURSTS, "all", "chacha20", "source"},
-                   {relay, s->chacha, true, true, true, BURSTS, "all", "chacha20", "relay"}};
+  const char *const best = best_cipher(&s->aes[0]);
   for (size_t i = 0; i < WAYS; i++) {
-    ways[i] = *kinds[i].base;
-    ways[i].sessions = kinds[i].sessions;
-    ways[i].bursts = kinds[i].bursts;
-    ways[i].code = kinds[i].code;
-    ways[i].seal = kinds[i].seal;
-    ways[i].send = kinds[i].send;
-    const bool row = !options->rows || weft_bench_listed(options->rows, kinds[i].row) ||
-                     weft_bench_listed(options->rows, kinds[i].variant);
-    if (row && weft_bench_listed(options->operations, kinds[i].operation))
-      (void)add_way(group, &ways[i], kinds[i].operation, kinds[i].row, kinds[i].variant);
+    const struct kind *const kind = &kinds[i];
+    ways[i] = kind->source ? s->source : s->relay;
+    ways[i].sessions = kind->chacha ? s->chacha : s->aes;
+    ways[i].bursts = kind->bursts;
+    ways[i].code = kind->code;
+    ways[i].seal = kind->seal;
+    ways[i].send = kind->send;
+    if (wanted(options, kind, best))
+      (void)add_way(group, &ways[i], kind->operation, row_of(kind, best), kind->variant);
   }
 }
 

@@ -175,6 +175,23 @@ static void run_case(json_t *cases, sim_case *c, uint64_t seed) {
   weft_sim_swarm_free(c->swarm);
 }
 
+static bool fits(const weft_bench_options *options, const shape *s, size_t peers) {
+  return weft_bench_listed(options->operations, s->name) && peers <= s->peers_max;
+}
+
+// Whether any swarm is left to measure; otherwise prints how large they may be.
+static bool any_fits(const weft_bench_options *options) {
+  for (size_t s = 0; s < KINDS; s++)
+    for (size_t i = 0; i < options->m.count; i++)
+      if (fits(options, &shapes[s], options->m.value[i]))
+        return true;
+  for (size_t s = 0; s < KINDS; s++)
+    if (weft_bench_listed(options->operations, shapes[s].name))
+      fprintf(stderr, "weft bench sim: --m: %s accepts at most %u peers\n", shapes[s].name,
+              shapes[s].peers_max);
+  return false;
+}
+
 int weft_bench_sim_command(int argc, char **argv) {
   weft_bench_options options;
   const int parsed = weft_bench_options_parse(&options, argc, argv);
@@ -187,6 +204,8 @@ int weft_bench_sim_command(int argc, char **argv) {
     return WEFT_BENCH_USAGE;
   weft_bench_sizes_default(&options.m, (const size_t[]){1000, 10000, 100000},
                            options.quick ? 1 : 3);
+  if (!any_fits(&options))
+    return WEFT_BENCH_USAGE;
   weft_bench_machine machine;
   weft_bench_machine_read(&machine);
   weft_bench_report report;
@@ -202,7 +221,7 @@ int weft_bench_sim_command(int argc, char **argv) {
       const size_t peers = options.m.value[i];
       if (!weft_bench_listed(options.operations, shapes[s].name))
         continue;
-      if (peers > shapes[s].peers_max) {
+      if (!fits(&options, &shapes[s], peers)) {
         printf("  %-13s %8zu left out: at most %u\n", shapes[s].name, peers, shapes[s].peers_max);
         continue;
       }

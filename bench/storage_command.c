@@ -178,6 +178,19 @@ static bool cold_device(const weft_bench_options *options) {
   return true;
 }
 
+// Refuses --m where no part uses it: on the CPU, with --shapes, and in the other parts on a GPU.
+static bool m_unused(const weft_bench_options *options) {
+  const char *const list = options->operations;
+  if (options->m.count == 0 ||
+      (list && !options->shapes &&
+       (weft_bench_listed(list, "gpu-rs") || weft_bench_listed(list, "gpu-crs") ||
+        weft_bench_listed(list, "gpu-crs8"))))
+    return false;
+  fprintf(stderr, "weft bench storage: --m is for --operations gpu-rs, gpu-crs and gpu-crs8, "
+                  "without --shapes\n");
+  return true;
+}
+
 static int measure(weft_bench_storage_run *run) {
   if (device_missing(run->options.operations))
     return WEFT_BENCH_MACHINE;
@@ -201,7 +214,12 @@ static int measure(weft_bench_storage_run *run) {
   for (size_t p = 0; p < run->peer_count; p++)
     weft_bench_peer_close(run->peers[p]);
   weft_bench_unpin(&run->machine);
-  return weft_bench_report_end(&run->report, options);
+  const bool empty = json_array_size(run->report.groups) == 0 &&
+                     !json_object_get(run->report.root, "device"); // that of gpu-device
+  const int failed = weft_bench_report_end(&run->report, options);
+  if (empty)
+    fprintf(stderr, "weft bench storage: no part has a shape to measure\n");
+  return failed ? failed : empty ? WEFT_BENCH_USAGE : 0;
 }
 
 int weft_bench_storage_command(int argc, char **argv) {
@@ -212,7 +230,8 @@ int weft_bench_storage_command(int argc, char **argv) {
     weft_bench_machine_read(&run->machine);
     run->row = weft_bench_host_row(&run->options, run->machine.features);
     failed = run->row && parts_known(run->options.operations) &&
-                     shapes_known(run->options.shapes) && !cold_device(&run->options)
+                     shapes_known(run->options.shapes) && !cold_device(&run->options) &&
+                     !m_unused(&run->options)
                  ? measure(run)
                  : WEFT_BENCH_USAGE;
   }

@@ -98,10 +98,10 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 // Plans and codes outlive the cases that use them.
 enum { CODES = 24, SHAPES = WEFT_BENCH_LIST * CODES };
 
-// Returns the shapes of --shapes that fit a scene, otherwise all presets with at least as many data
-// as parity shards.
-static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks, size_t k_count,
-                            weft_bench_sizes_of_code out[SHAPES]) {
+// Returns the shapes of --shapes that fit a scene and says which do not, otherwise all presets with
+// at least as many data as parity shards.
+static size_t choose_shapes(const weft_bench_storage_run *run, const char *part, const size_t *ks,
+                            size_t k_count, weft_bench_sizes_of_code out[SHAPES]) {
   static const size_t presets[] = {2, 4, 8, 16};
   weft_bench_sizes ms = run->options.m;
   weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
@@ -116,6 +116,11 @@ static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks,
   for (size_t i = 0; i < asked; i++)
     if (out[i].k + out[i].m <= WEFT_BENCH_STRIPE_SHARDS)
       out[count++] = out[i];
+    else
+      printf("%s: %zu+%zu is left out: at most %d shards\n", part, out[i].k, out[i].m,
+             WEFT_BENCH_STRIPE_SHARDS);
+  if (count == 0)
+    printf("%s: there is no shape to measure\n", part);
   return count;
 }
 
@@ -150,7 +155,7 @@ static void resident(weft_bench_storage_run *run, const char *name, size_t w, co
                      const size_t *ks, size_t k_count) {
   weft_bench_sizes_of_code shapes[SHAPES];
   weft_code_options codes[SHAPES];
-  const size_t count = choose_shapes(run, ks, k_count, shapes);
+  const size_t count = choose_shapes(run, title, ks, k_count, shapes);
   for (size_t i = 0; i < count; i++)
     codes[i] = (weft_code_options){.name = name, .k = shapes[i].k, .m = shapes[i].m, .w = w};
   weft_bench_storage_compile(run, codes, count, true);

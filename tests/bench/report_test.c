@@ -225,8 +225,8 @@ START_TEST(what_bounds_a_recovery) {
 }
 END_TEST
 
-// Whether a run prints these words.
-static bool tells(const char *const *arguments, const char *words) {
+// Whether a run prints these words; its exit status must be the expected one.
+static bool tells(const char *const *arguments, const char *words, int expected) {
   whole_run_paths();
   const int screen = dup(STDOUT_FILENO);
   ck_assert_int_ge(screen, 0);
@@ -234,7 +234,7 @@ static bool tells(const char *const *arguments, const char *words) {
   FILE *const file = fopen(whole_run_path[0], "w+");
   ck_assert_ptr_nonnull(file);
   ck_assert_int_eq(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
-  ck_assert_int_eq(whole_run(arguments), 0);
+  ck_assert_int_eq(whole_run(arguments), expected);
   fflush(stdout);
   ck_assert_int_eq(dup2(screen, STDOUT_FILENO), STDOUT_FILENO);
   close(screen);
@@ -269,19 +269,20 @@ START_TEST(what_is_left_out) {
                                  "--klauspost",
                                  file,
                                  NULL};
-  ck_assert(tells(library, "isa-l is left out: libm.so.6 has no gf_gen_cauchy1_matrix"));
-  ck_assert(tells(library, "jerasure is left out: libm.so.6 has no reed_sol_"));
-  ck_assert(tells(library, "klauspost is left out: libm.so.6 has no weft_klauspost_new"));
+  ck_assert(tells(library, "isa-l is left out: libm.so.6 has no gf_gen_cauchy1_matrix", 0));
+  ck_assert(tells(library, "jerasure is left out: libm.so.6 has no reed_sol_", 0));
+  ck_assert(tells(library, "klauspost is left out: libm.so.6 has no weft_klauspost_new", 0));
   const char *const products[] = {"weft bench", "rlnc", "--quick", "--rep-ms", "1",  "--n",
                                   "8",          "--k",  "64",      "--isal",   file, NULL};
-  ck_assert(tells(products, "isa-l is left out: libm.so.6 has no ec_init_tables"));
+  ck_assert(tells(products, "isa-l is left out: libm.so.6 has no ec_init_tables", 0));
   static const char *const parts[] = {"crs", "crs-update", "parity"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     const char *const odd[] = {
         "weft bench", "storage",    "--quick", "--rep-ms",     "1",      "--shapes",
         "4+2",        "--bytes",    "100",     "--threads",    "1",      "--isal",
         "",           "--jerasure", "",        "--operations", parts[i], NULL};
-    ck_assert_msg(tells(odd, "w = 8 is left out: no packet size divides shards of 100 bytes"),
+    ck_assert_msg(tells(odd, "w = 8 is left out: no packet size divides shards of 100 bytes",
+                        strcmp(parts[i], "parity") == 0 ? 0 : WEFT_BENCH_USAGE), // nothing else
                   "%s says nothing", parts[i]);
   }
 }
@@ -381,7 +382,7 @@ START_TEST(bank_conflicts) {
 END_TEST
 
 START_TEST(wrong_arguments) {
-  static const char *const wrong[][5] = {
+  static const char *const wrong[][6] = {
       {"weft bench", "nothing", NULL},
       {"weft bench", "rlnc", "--reps", "8", NULL},
       {"weft bench", "rlnc", "--k", "0", NULL},
@@ -401,6 +402,11 @@ START_TEST(wrong_arguments) {
       {"weft bench", "peer", "--cold", NULL},
       {"weft bench", "server", "--cold", NULL},
       {"weft bench", "storage", "--cold", "--operations=gpu-rs", NULL},
+      {"weft bench", "sim", "--m", "30000", "--operations=bytes", NULL},  // none so large
+      {"weft bench", "peer", "--operations=code", "--rows", "udp", NULL}, // none is both
+      {"weft bench", "storage", "--m", "7", NULL},                        // these do not use it
+      {"weft bench", "storage", "--m=7", "--operations=encode", NULL},
+      {"weft bench", "storage", "--m=7", "--operations=gpu-rs", "--shapes=3+2", NULL},
       {"weft bench", "sim", "--reps", "65", NULL}, // it silently measured 64
       {"weft bench", "server", "--reps", "65", NULL},
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
@@ -439,6 +445,24 @@ START_TEST(wrong_arguments) {
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(whole_run(wrong[i]) == 2, "arguments %zu were accepted", i);
+}
+END_TEST
+
+// A kind is selected by its name in the table.
+START_TEST(kinds_of_packets) {
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "peer", "--quick", "--rep-ms", "1",
+                                              "--operations", "all", "--rows", "relay one burst",
+                                              "--json", whole_run_path[0], NULL}),
+                   0);
+  json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
+  const json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
+  const json_t *const cases = json_object_get(group, "cases");
+  ck_assert_uint_eq(json_array_size(cases), 1);
+  ck_assert_str_eq(json_string_value(json_object_get(json_array_get(cases, 0), "variant")),
+                   "relay one burst");
+  json_decref(root);
+  whole_run_remove_paths();
 }
 END_TEST
 
@@ -508,6 +532,7 @@ int main(void) {
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
+  tcase_add_test(tests, kinds_of_packets);
   tcase_add_test(tests, a_device_row_asked_for_is_not_left_out);
   tcase_add_test(tests, a_part_of_the_server_alone);
   tcase_add_test(tests, a_run_that_is_refused_leaves_no_report);

@@ -117,26 +117,31 @@ static gpu_case *case_new(weft_bench_gpu *gpu, size_t segments, size_t m, size_t
   return c;
 }
 
+// Each byte of output is the sum of `sources` products; 0: nothing is multiplied, and the case
+// counts the bytes that it reads instead, which are as many as it writes.
 static int add(weft_bench_group *group, gpu_case *c, const char *operation, const char *variant,
-               void (*call)(void *), double output, const char *checked, int ceiling,
-               weft_bench_metric bound_by) {
-  const double times = (double)c->repeat;
+               void (*call)(void *), double output, size_t sources, const char *checked,
+               int ceiling) {
+  const double bytes = output * (double)c->repeat;
   call(c); // warm-up
-  return weft_bench_group_add(
-      group, &(weft_bench_case){.operation = operation,
-                                .row = weft_ctx_backend(c->gpu->ctx),
-                                .variant = variant,
-                                .n = c->n,
-                                .k = c->k,
-                                .m = c->m,
-                                .threads = 1,
-                                .amount = {[WEFT_BENCH_OUTPUT] = output * times,
-                                           [WEFT_BENCH_PRODUCTS] = output * times * (double)c->n},
-                                .ceiling = ceiling,
-                                .bound_by = bound_by,
-                                .work = {.call = call, .user = c, .threads = 1},
-                                .checked = checked,
-                                .owned = c});
+  weft_bench_case entry = {.operation = operation,
+                           .row = weft_ctx_backend(c->gpu->ctx),
+                           .variant = variant,
+                           .n = c->n,
+                           .k = c->k,
+                           .m = c->m,
+                           .threads = 1,
+                           .amount = {[WEFT_BENCH_OUTPUT] = bytes},
+                           .ceiling = ceiling,
+                           .bound_by = WEFT_BENCH_OUTPUT,
+                           .work = {.call = call, .user = c, .threads = 1},
+                           .checked = checked,
+                           .owned = c};
+  if (sources > 0)
+    entry.amount[WEFT_BENCH_PRODUCTS] = bytes * (double)sources;
+  else
+    entry.amount[WEFT_BENCH_INPUT] = bytes;
+  return weft_bench_group_add(group, &entry);
 }
 
 // --- copies ---
@@ -158,7 +163,7 @@ int weft_bench_gpu_add_copy(weft_bench_gpu *gpu, weft_bench_group *group, const 
   c->to_mem = to;
   c->bytes = bytes;
   c->repeat = 4;
-  return add(group, c, "ceiling", name, call_copy, (double)bytes, "", -1, WEFT_BENCH_OUTPUT);
+  return add(group, c, "ceiling", name, call_copy, (double)bytes, 0, "", -1);
 }
 
 static void call_duplex(void *user) {
@@ -181,7 +186,7 @@ int weft_bench_gpu_add_duplex(weft_bench_gpu *gpu, weft_bench_group *group, size
   c->bytes = bytes;
   c->repeat = 4;
   return add(group, c, "ceiling", "pinned copies both ways at once, bytes each way", call_duplex,
-             (double)bytes, "", -1, WEFT_BENCH_OUTPUT);
+             (double)bytes, 0, "", -1);
 }
 
 // --- the tensor cores alone ---
@@ -204,7 +209,7 @@ int weft_bench_gpu_add_tensor(weft_bench_gpu *gpu, weft_bench_group *group, size
   c->repeat = 16;
   // A coded byte consists of 8 inner products of 8 n bits each.
   return add(group, c, "ceiling", "b1 wgmma, as bytes coded", call_tensor,
-             products / (64.0 * (double)n), "", -1, WEFT_BENCH_OUTPUT);
+             products / (64.0 * (double)n), n, "", -1);
 }
 
 // --- products at the row ---
@@ -276,7 +281,7 @@ int weft_bench_gpu_add_product(weft_bench_gpu *gpu, weft_bench_group *group, siz
   const char *checked = check_product(c, WEFT_MEM_DEVICE);
   return add(group, c, segments > 1 ? "encode, many segments" : "encode",
              preparing ? "preprocessing counted" : "kernel", call_products,
-             (double)segments * (double)m * (double)k, checked, ceiling, WEFT_BENCH_OUTPUT);
+             (double)segments * (double)m * (double)k, n, checked, ceiling);
 }
 
 int weft_bench_gpu_add_direct(weft_bench_gpu *gpu, weft_bench_group *group, size_t m, size_t n,
@@ -286,7 +291,7 @@ int weft_bench_gpu_add_direct(weft_bench_gpu *gpu, weft_bench_group *group, size
   call_products(c);
   const char *checked = check_product(c, WEFT_MEM_PINNED);
   return add(group, c, "encode", "kernel stores to pinned memory", call_products,
-             (double)m * (double)k, checked, ceiling, WEFT_BENCH_OUTPUT);
+             (double)m * (double)k, n, checked, ceiling);
 }
 
 // --- the library ---
@@ -331,8 +336,7 @@ int weft_bench_gpu_add_encode(weft_bench_gpu *gpu, weft_bench_group *group, size
   }
   return add(group, c, segments > 1 ? "encode, many segments" : "encode",
              to == WEFT_MEM_DEVICE ? "library, seeds expanded" : "library, to pinned memory",
-             call_encode, (double)segments * (double)m * (double)k, "by tests/cuda", ceiling,
-             WEFT_BENCH_OUTPUT);
+             call_encode, (double)segments * (double)m * (double)k, n, "by tests/cuda", ceiling);
 }
 
 // Each queue takes every QUEUES-th group of segments, so that upload, preparation, product and
@@ -375,8 +379,8 @@ int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group
     c->batches[s] = (weft_batch){
         .count = n, .payload = c->to + s * n * k, .payload_stride = k, .mem = WEFT_MEM_PINNED};
   return add(group, c, "encode, many segments", "pinned to pinned, both ways at once",
-             call_host_to_host, (double)segments * (double)n * (double)k, "by tests/cuda", ceiling,
-             WEFT_BENCH_OUTPUT);
+             call_host_to_host, (double)segments * (double)n * (double)k, n, "by tests/cuda",
+             ceiling);
 }
 
 // Makes all segments resident in one call and frees them again.
@@ -401,8 +405,7 @@ int weft_bench_gpu_add_upload(weft_bench_gpu *gpu, weft_bench_group *group, size
     c->options[s].once = !preparing;
   }
   return add(group, c, "segments from pinned memory", preparing ? "prepared" : "not prepared",
-             call_upload, (double)segments * (double)n * (double)k, "by tests/cuda", ceiling,
-             WEFT_BENCH_OUTPUT);
+             call_upload, (double)segments * (double)n * (double)k, 0, "by tests/cuda", ceiling);
 }
 
 static void call_decode(void *user) {
@@ -437,6 +440,5 @@ int weft_bench_gpu_add_decode(weft_bench_gpu *gpu, weft_bench_group *group, size
     weft_bench_must("too many singular matrices", WEFT_E_SINGULAR);
   return add(group, c, "decode, many segments",
              mem == WEFT_MEM_DEVICE ? "inversion and preprocessing counted" : "pinned to pinned",
-             call_decode, (double)segments * (double)n * (double)k, "by tests/cuda", ceiling,
-             WEFT_BENCH_OUTPUT);
+             call_decode, (double)segments * (double)n * (double)k, n, "by tests/cuda", ceiling);
 }

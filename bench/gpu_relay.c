@@ -315,39 +315,43 @@ static const char *check(weft_bench_relay *r) {
   return weft_bench_check_source("relay's blocks", r->blocks, r->source, r->n * r->k);
 }
 
-static int add(weft_bench_relay *r, weft_bench_group *group, const char *variant,
+// `multiplies`: payloads, n products for each byte; otherwise the case counts the bytes it reads.
+static int add(weft_bench_relay *r, weft_bench_group *group, const char *variant, bool multiplies,
                void (*call)(void *), const char *checked, int ceiling) {
   const double bytes = (double)r->segments * (double)r->n * (double)r->k;
-  return weft_bench_group_add(
-      group,
-      &(weft_bench_case){
-          .operation = "relay",
-          .row = weft_ctx_backend(r->ctx),
-          .variant = variant,
-          .n = r->n,
-          .k = r->k,
-          .m = r->n,
-          .threads = r->threads,
-          .amount = {[WEFT_BENCH_OUTPUT] = bytes, [WEFT_BENCH_PRODUCTS] = bytes * (double)r->n},
-          .ceiling = ceiling,
-          .bound_by = WEFT_BENCH_OUTPUT,
-          .work = {.call = call, .user = r, .threads = r->threads},
-          .checked = checked});
+  weft_bench_case entry = {.operation = "relay",
+                           .row = weft_ctx_backend(r->ctx),
+                           .variant = variant,
+                           .n = r->n,
+                           .k = r->k,
+                           .m = r->n,
+                           .threads = r->threads,
+                           .amount = {[WEFT_BENCH_OUTPUT] = bytes},
+                           .ceiling = ceiling,
+                           .bound_by = WEFT_BENCH_OUTPUT,
+                           .work = {.call = call, .user = r, .threads = r->threads},
+                           .checked = checked};
+  if (multiplies)
+    entry.amount[WEFT_BENCH_PRODUCTS] = bytes * (double)r->n;
+  else
+    entry.amount[WEFT_BENCH_INPUT] = bytes;
+  return weft_bench_group_add(group, &entry);
 }
 
 void weft_bench_relay_add(weft_bench_relay *r, weft_bench_group *group, int in, int out, int both) {
   const char *checked = check(r);
-  const int gathered = add(r, group, "packets gathered by one launch", call_gather,
+  const int gathered = add(r, group, "packets gathered by one launch", false, call_gather,
                            "by tests/cuda, as part of arrivals", in);
-  add(r, group, "eliminated on the device, payloads and all", call_eliminate, "by tests/cuda", -1);
+  add(r, group, "eliminated on the device, payloads and all", true, call_eliminate, "by tests/cuda",
+      -1);
   weft_bench_group_ask(group, "gathered / copy in", gathered, in, WEFT_BENCH_OUTPUT);
-  const int arrived = add(r, group, "packets from pinned memory to decoders on the device",
+  const int arrived = add(r, group, "packets from pinned memory to decoders on the device", false,
                           call_arrive, checked, in);
   const int recoded =
-      add(r, group, "recoded, to pinned memory with vectors", call_recode, checked, out);
-  const int read = add(r, group, "decoded, to pinned memory", call_read, checked, out);
+      add(r, group, "recoded, to pinned memory with vectors", true, call_recode, checked, out);
+  const int read = add(r, group, "decoded, to pinned memory", true, call_read, checked, out);
   const int all =
-      add(r, group, "packets in, as many recoded packets out", call_relay, checked, both);
+      add(r, group, "packets in, as many recoded packets out", true, call_relay, checked, both);
   weft_bench_group_ask(group, "arrivals / copy in", arrived, in, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "recoded / copy out", recoded, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "decoded / copy out", read, out, WEFT_BENCH_OUTPUT);

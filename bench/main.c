@@ -43,6 +43,10 @@ int weft_bench_main(int argc, char **argv) {
   fprintf(out, "usage: weft bench COMPARISON [options]; COMPARISON --help lists them\n");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+  fputs("\nNumbers accept Ki or K (1024) and Mi or M (1024^2): here also 4K is 4096, while the "
+        "other\n"
+        "commands of weft take k and M as powers of 1000.\n",
+        out);
   fprintf(
       out,
       "\nExit codes: 0 done; 1 a result is wrong; 2 command line; 3 input or output; 4 memory,\n"

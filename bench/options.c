@@ -120,7 +120,7 @@ static void put_help(const char *comparison) {
       printf("  --%s %-*s %s\n", all[i].name, 16 - (int)strlen(all[i].name),
              all[i].value ? all[i].value : "", all[i].about);
   puts("Defaults are in parentheses. A LIST is separated by commas; suffix Ki or K: times 1024, "
-       "Mi or M: times 1024^2.");
+       "Mi or M: times 1024^2\n(K and M alone are powers of 1000 in the other commands of weft).");
 }
 
 // Returns the most that the library accepts; mul works below the library.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding neighbours: the addresses (candidates) that neighbours, trackers and users name, which of
-// them to dial, and which neighbour of little use makes room.
+// Finding neighbours: the addresses (candidates) that neighbours, trackers and users name, and
+// which of them to dial.
 #include <string.h>
 
 #include "peer/engine/internal.h"
@@ -12,14 +12,14 @@ enum {
   RETRY_FULL_US = 2000000,   // in need: a peer that had no room may have some by now
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
-  GRACE_US = 15000000,
-  TURN_US = 1000000, // a source on demand parts with one neighbour per this time at most,
-  STAY_US = 5000000  // and with none that has been here for less than this
+  CUT_OFF_US = 1000000 // on demand, cut off: between looks
 };
 
 bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b) {
   return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
+
+static bool is_on_demand(const weft_engine *e) { return weft_is_paced(e) && !weft_is_live(e); }
 
 const weft_neighbour *weft_neighbour_at(const weft_engine *e, const weft_peer_address *address) {
   for (size_t i = 0; i < e->used; i++)
@@ -42,23 +42,45 @@ void weft_candidate_forget(weft_engine *e, size_t at) {
   e->candidate_count--;
 }
 
-bool weft_candidate_add(weft_engine *e, const weft_peer_address *address) {
-  if (e->options->addresses_max == 0 || address->length == 0 ||
-      address->length > WEFT_PEER_ADDRESS_BYTES ||
-      weft_peer_address_same(address, &e->self.address) || weft_candidate_at(e, address) ||
-      weft_neighbour_at(e, address))
-    return false;
+static weft_candidate *put_candidate(weft_engine *e, const weft_peer_address *address) {
+  size_t oldest = 0;
+  while (oldest < e->candidate_count && e->candidates[oldest].source)
+    oldest++;
   if (e->candidate_count == e->options->addresses_max)
-    weft_candidate_forget(e, 0); // the oldest
-  e->candidates[e->candidate_count++] =
-      (weft_candidate){.address = *address, .teller = WEFT_NO_NEIGHBOUR};
+    weft_candidate_forget(e, oldest < e->candidate_count ? oldest : 0);
   if (e->exchange_us == WEFT_ENGINE_NEVER)
     e->exchange_us = 0;
+  weft_candidate *candidate = &e->candidates[e->candidate_count++];
+  *candidate = (weft_candidate){.address = *address, .teller = WEFT_NO_NEIGHBOUR};
+  return candidate;
+}
+
+static bool is_address(const weft_engine *e, const weft_peer_address *address) {
+  return e->options->addresses_max > 0 && address->length > 0 &&
+         address->length <= WEFT_PEER_ADDRESS_BYTES &&
+         !weft_peer_address_same(address, &e->self.address);
+}
+
+bool weft_candidate_add(weft_engine *e, const weft_peer_address *address) {
+  if (!is_address(e, address) || weft_candidate_at(e, address) || weft_neighbour_at(e, address))
+    return false;
+  (void)put_candidate(e, address);
   return true;
 }
 
 void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
   (void)weft_candidate_add(e, address);
+}
+
+void weft_engine_set_source_address(weft_engine *e, const weft_peer_address *address) {
+  if (!is_on_demand(e) || !is_address(e, address))
+    return;
+  for (size_t i = 0; i < e->candidate_count; i++)
+    e->candidates[i].source = false;
+  weft_candidate *known = weft_candidate_at(e, address);
+  weft_candidate *candidate = known ? known : put_candidate(e, address);
+  candidate->source = true;
+  candidate->failures = 0;
 }
 
 weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
@@ -74,6 +96,8 @@ weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
   if (left)
     weft_candidate_forget(e, (size_t)(left - e->candidates));
   n->address = *address;
+  if (n->is_source)
+    weft_engine_set_source_address(e, address);
   return WEFT_OK;
 }
 
@@ -90,11 +114,31 @@ static bool is_viewer(const weft_engine *e) {
 }
 
 // Whether a viewer has had nothing new for longer than the stream's own steps, and looks that
-// follow each other closely, explain.
+// follow each other closely, explain; after a seek also if no neighbour has what is next.
 static bool cut_off(const weft_engine *e, int64_t now_us) {
   const int64_t still_us = now_us - e->moved_us;
-  return is_viewer(e) && still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 &&
-         still_us >= 2 * weft_segment_us(e);
+  if (!is_viewer(e))
+    return false;
+  return (e->sought_on && weft_room_stranded(e)) ||
+         (still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 &&
+          still_us >= 2 * weft_segment_us(e));
+}
+
+static bool cut_off_on_demand(const weft_engine *e, int64_t now_us) {
+  return is_on_demand(e) && cut_off(e, now_us);
+}
+
+static weft_candidate *source_at(const weft_engine *e) {
+  for (size_t i = 0; i < e->candidate_count; i++)
+    if (e->candidates[i].source)
+      return &e->candidates[i];
+  return NULL;
+}
+
+bool weft_engine_needs_source(const weft_engine *e, int64_t now_us) {
+  const weft_candidate *source = source_at(e);
+  const bool lost = !source || source->failures >= MOST_FAILURES;
+  return !is_on_demand(e) || in_need(e) || (lost && cut_off(e, now_us));
 }
 
 static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
@@ -123,7 +167,9 @@ void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
   if (!candidate)
     return;
   candidate->dialling = false;
-  if (++candidate->failures >= MOST_FAILURES)
+  candidate->failures =
+      candidate->failures < MOST_FAILURES ? (candidate->failures + 1) & 3 : MOST_FAILURES;
+  if (candidate->failures >= MOST_FAILURES && !candidate->source)
     weft_candidate_forget(e, (size_t)(candidate - e->candidates));
   const int64_t soon_us = e->dial_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
   if (bereft(e) && prospects(e, e->dial_us) == 0 && e->exchange_us > soon_us)
@@ -190,151 +236,7 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
 }
 
-// Whether the source's places rotate among newcomers. Live, its first neighbours keep theirs. On
-// demand, peers get what they need next from each other sooner or later, except one that begins
-// when all others are far ahead.
-static bool gives_in_turn(const weft_engine *e) { return weft_loads(e) && weft_is_paced(e); }
-
-// --- Who gives way to whom
-//
-// Anybody can have any number of identities, and claim, of itself and of others, whatever makes a
-// peer part with a neighbour. So no neighbour gives way to a newcomer whose address has as many
-// places here, or whose network has more, unless both have the same address.
-
-// Counts the places of an address or a network; 0 for one of its own (number 0).
-static size_t places_of(const weft_engine *e, uint16_t number, bool network) {
-  size_t count = 0;
-  for (size_t i = 0; number && i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    const uint16_t own = network ? n->origin.network : n->origin.address;
-    count += own == number && n->state != WEFT_NEIGHBOUR_FREE && n->state != WEFT_NEIGHBOUR_LOST;
-  }
-  return count;
-}
-
-bool weft_exchange_gives_way(const weft_engine *e, const weft_neighbour *n) {
-  const weft_origin *own = &n->origin, *to = &e->sought_by;
-  if (to->address == 0 || own->address == to->address)
-    return true;
-  const size_t address = own->address ? places_of(e, own->address, false) : 1;
-  const size_t network = own->network ? places_of(e, own->network, true) : 1;
-  return address > places_of(e, to->address, false) && network >= places_of(e, to->network, true);
-}
-
-static void seek(weft_engine *e, weft_origin newcomer) {
-  const size_t has = places_of(e, newcomer.address, false);
-  const size_t least = places_of(e, e->sought_by.address, false);
-  if (e->sought == 0 || has < least ||
-      (has == least &&
-       places_of(e, newcomer.network, true) <= places_of(e, e->sought_by.network, true)))
-    e->sought_by = newcomer;
-  if (e->sought < e->options->neighbours_max)
-    e->sought++;
-}
-
-size_t weft_engine_refusal(weft_engine *e, const weft_origin *newcomer,
-                           uint8_t out[WEFT_DATAGRAM_MAX]) {
-  seek(e, newcomer ? *newcomer : (weft_origin){0});
-  if ((!e->self.source || gives_in_turn(e)) && e->room_us < e->exchange_us &&
-      e->exchange_us != WEFT_ENGINE_NEVER)
-    e->exchange_us = e->room_us;
-  return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
-}
-
 // --- What to do about it
-
-// The neighbour that gave least since the last look, if it gave nothing new; else SIZE_MAX.
-static size_t poorest(const weft_engine *e, int64_t now_us) {
-  size_t worst = SIZE_MAX;
-  uint64_t least = UINT64_MAX;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    if (n->state != WEFT_NEIGHBOUR_OPEN || n->is_source || now_us - n->added_us < GRACE_US)
-      continue;
-    const uint64_t gave = n->received_innovative - n->innovative_before;
-    if (gave < least) {
-      least = gave;
-      worst = i;
-    }
-  }
-  return least == 0 ? worst : SIZE_MAX;
-}
-
-static void part_with(weft_engine *e, size_t index) {
-  weft_neighbour *n = &e->neighbours[index];
-  n->bye = WEFT_BYE_REPLACED;
-  n->leaving = true; // gone once it has been told
-  e->due_count -= e->due[index] != 0;
-  e->due[index] = 0;
-  weft_neighbour_due(e, index, WEFT_DUE_BYE);
-}
-
-static void replace(weft_engine *e, int64_t now_us) {
-  const size_t index = poorest(e, now_us);
-  for (size_t i = 0; i < e->used; i++)
-    e->neighbours[i].innovative_before = e->neighbours[i].received_innovative;
-  if (index == SIZE_MAX || e->degree < e->options->neighbours_target || e->candidate_count == 0 ||
-      e->missing >= e->horizon)
-    return;
-  part_with(e, index);
-}
-
-// The neighbour with most suppliers, if these are more than a peer looks for, so that it will dial
-// no other instead, and if some neighbour here has no more than half that target.
-static size_t richest(const weft_engine *e) {
-  const size_t target = e->options->neighbours_target;
-  size_t best = SIZE_MAX, most = target, least = SIZE_MAX;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    const size_t suppliers = e->policy_view[i].suppliers;
-    if (!e->policy_view[i].known || n->leaving)
-      continue;
-    least = suppliers < least ? suppliers : least;
-    if (n->is_source || suppliers <= most || !weft_exchange_gives_way(e, n))
-      continue;
-    most = suppliers;
-    best = i;
-  }
-  return 2 * least <= target ? best : SIZE_MAX;
-}
-
-// On demand, at the source: the neighbour whose next segment most others here have, and so others
-// elsewhere.
-static size_t best_served(const weft_engine *e, int64_t now_us) {
-  size_t best = SIZE_MAX, most = 0;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    size_t count = 0;
-    if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped || n->leaving ||
-        now_us - n->added_us < STAY_US || !weft_exchange_gives_way(e, n))
-      continue;
-    for (size_t other = 0; other < e->used; other++)
-      count += other != i && !e->neighbours[other].leaving &&
-               weft_neighbour_complete(e, &e->neighbours[other], e->waits[i].lacks);
-    if (count > most) {
-      most = count;
-      best = i;
-    }
-  }
-  return best;
-}
-
-// Parts with a neighbour for refused newcomers, which may be in need: where most peers are behind
-// NATs, a latecomer may have one neighbour or none while peers that can be dialled keep all places
-// for each other. Places of neighbours in doubt go first (weft_neighbour_gone).
-static void make_room(weft_engine *e, int64_t now_us) {
-  const bool in_turn = gives_in_turn(e);
-  if (!e->sought || (e->self.source && !in_turn) || e->doubtful || now_us < e->room_us ||
-      e->degree < e->options->neighbours_max)
-    return;
-  e->room_us = now_us + (in_turn ? TURN_US : WEFT_TIMER(e, exchange_us, 5000000) / 5);
-  const size_t index = in_turn ? best_served(e, now_us) : richest(e);
-  if (index == SIZE_MAX)
-    return;
-  part_with(e, index);
-  if (e->sought_by.address) // the first to come gets that place; others ask again
-    e->sought = 0;
-}
 
 // Whether it made progress since the last look; on demand, a full window counts as progress.
 static bool got_on(weft_engine *e, int64_t now_us) {
@@ -343,6 +245,7 @@ static bool got_on(weft_engine *e, int64_t now_us) {
   e->reached_before = reached(e);
   if (on)
     e->moved_us = now_us;
+  e->sought_on = e->sought_on && !on;
   return on;
 }
 
@@ -360,12 +263,25 @@ static size_t wanted(weft_engine *e, int64_t now_us) {
   return count < most ? count : most;
 }
 
+static size_t dialable(const weft_engine *e, int64_t now_us) {
+  size_t count = 0;
+  for (size_t i = 0; i < e->candidate_count; i++) {
+    const weft_candidate *c = &e->candidates[i];
+    count += !c->dialling && now_us >= c->after_us && !weft_neighbour_at(e, &c->address);
+  }
+  return count;
+}
+
 static size_t lacking(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, alive = e->degree - e->doubtful;
   if (target == 0)
     return 0;
   const size_t count = wanted(e, now_us), room = e->options->neighbours_max - e->degree;
   const size_t lacks = alive < target ? target - alive : alive < count ? 1 : 0;
+  if (cut_off_on_demand(e, now_us)) {
+    const size_t others = dialable(e, now_us);
+    return weft_room_clear(e, others < target ? others : target, now_us);
+  }
   return lacks < room ? lacks : room;
 }
 
@@ -389,10 +305,13 @@ static size_t underway(const weft_engine *e, int64_t now_us) {
   return count;
 }
 
-// How long until the next look. In need it is sooner: as soon as a candidate may be dialled again.
-// Without prospects it asks for addresses again, since a question or its answer may be lost.
+// How long until the next look. Cut off on demand it is sooner, and in need: then as soon as a
+// candidate may be dialled again. Without prospects it asks for addresses again, since a question
+// or its answer may be lost.
 int64_t weft_exchange_wait(const weft_engine *e, int64_t now_us) {
   const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
+  if (every_us > CUT_OFF_US && cut_off_on_demand(e, now_us))
+    return every_us / 5 > CUT_OFF_US ? every_us / 5 : CUT_OFF_US;
   if (!in_need(e))
     return every_us;
   int64_t after_us = prospects(e, now_us) ? every_us : 0;
@@ -428,15 +347,19 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   if (coming && e->exchange_us > now_us + underway_us(e))
     e->exchange_us = now_us + underway_us(e);
   e->dial = (uint32_t)(lacks > coming ? lacks - coming : 0);
-  e->lonely = lacks > prospects(e, now_us);
+  const size_t wants = cut_off_on_demand(e, now_us) ? e->options->neighbours_target : lacks;
+  e->lonely = wants > prospects(e, now_us);
   e->dial_us = now_us;
   if (e->lonely && e->used)
     ask_somebody(e);
-  make_room(e, now_us);
-  if (!e->self.source && now_us >= e->replace_us) {
-    e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
-    replace(e, now_us);
-  }
+  weft_room_look(e, now_us);
+}
+
+void weft_exchange_sought(weft_engine *e) {
+  e->sought_on = true;
+  e->reached_before = reached(e); // the step there is no progress
+  if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
+    e->exchange_us = 0;
 }
 
 int64_t weft_exchange_deadline(const weft_engine *e) { return e->exchange_us; }
@@ -445,28 +368,51 @@ static bool may_dial(const weft_engine *e, const weft_candidate *candidate) {
   return !candidate->dialling && e->dial_us >= candidate->after_us && (e->dial || candidate->calls);
 }
 
+static weft_event dial(weft_engine *e, weft_candidate *candidate) {
+  const weft_event event = {
+      .kind = WEFT_EVENT_DIAL, .address = candidate->address, .calls_back = candidate->calls};
+  candidate->dialling = true;
+  candidate->gone = candidate->calls = false;
+  candidate->after_us = e->dial_us + (candidate->source ? RETRY_FULL_US : RETRY_US);
+  e->dial -= e->dial > 0;
+  if (!event.calls_back)
+    weft_meet_dialled(e, candidate);
+  return event;
+}
+
+static weft_candidate *source_to_dial(const weft_engine *e) {
+  weft_candidate *source = source_at(e);
+  if (!source || !may_dial(e, source) || weft_neighbour_at(e, &source->address))
+    return NULL;
+  return e->degree == 0 || cut_off_on_demand(e, e->dial_us) ? source : NULL;
+}
+
+// The next to be dialled. On demand the source has what nobody near a viewer has, and makes room
+// sooner or later, so it comes first if the viewer is cut off. Otherwise it comes last: its places
+// are for those.
+static weft_candidate *next_candidate(weft_engine *e) {
+  if (cut_off_on_demand(e, e->dial_us) && source_to_dial(e))
+    return source_to_dial(e);
+  for (size_t i = 0; i < e->candidate_count && (e->dial || e->calling); i++) {
+    weft_candidate *candidate = &e->candidates[i];
+    if (candidate->source || !may_dial(e, candidate))
+      continue;
+    if (!weft_neighbour_at(e, &candidate->address))
+      return candidate;
+    weft_candidate_forget(e, i--);
+  }
+  return source_to_dial(e);
+}
+
 bool weft_exchange_event(weft_engine *e, weft_event *out) {
   if (e->lonely) {
     e->lonely = false;
     *out = (weft_event){.kind = WEFT_EVENT_LONELY};
     return true;
   }
-  for (size_t i = 0; i < e->candidate_count && (e->dial || e->calling); i++) {
-    weft_candidate *candidate = &e->candidates[i];
-    if (!may_dial(e, candidate))
-      continue;
-    if (weft_neighbour_at(e, &candidate->address)) {
-      weft_candidate_forget(e, i--);
-      continue;
-    }
-    *out = (weft_event){
-        .kind = WEFT_EVENT_DIAL, .address = candidate->address, .calls_back = candidate->calls};
-    candidate->dialling = true;
-    candidate->gone = candidate->calls = false;
-    candidate->after_us = e->dial_us + RETRY_US;
-    e->dial -= e->dial > 0;
-    if (!out->calls_back)
-      weft_meet_dialled(e, candidate);
+  weft_candidate *candidate = next_candidate(e);
+  if (candidate) {
+    *out = dial(e, candidate);
     return true;
   }
   e->dial = 0;

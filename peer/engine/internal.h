@@ -295,7 +295,9 @@ void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_play_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_play_deadline(const weft_engine *engine);
 void weft_play_start(weft_engine *engine, int64_t now_us); // chooses where to begin
-int64_t weft_clock_offset(const int64_t pair[2]);          // INT64_MAX: unknown
+// VoD: whether playback cannot begin without the segment, at or after the one that is played next.
+bool weft_play_begins_with(const weft_engine *engine, uint64_t segment);
+int64_t weft_clock_offset(const int64_t pair[2]); // INT64_MAX: unknown
 void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t now_us);
 
 // exchange.c
@@ -307,8 +309,7 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
-// Whether the neighbour's place may go to the newcomer that seeks one.
-bool weft_exchange_gives_way(const weft_engine *engine, const weft_neighbour *neighbour);
+void weft_exchange_sought(weft_engine *engine); // playback moved: neighbours may be of no use now
 weft_candidate *weft_candidate_at(const weft_engine *engine,
                                   const weft_peer_address *address); // NULL: unknown
 void weft_candidate_forget(weft_engine *engine, size_t at);
@@ -317,6 +318,16 @@ bool weft_candidate_add(weft_engine *engine, const weft_peer_address *address);
 bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b);
 const weft_neighbour *weft_neighbour_at(const weft_engine *engine,
                                         const weft_peer_address *address); // NULL: none there
+
+// room.c
+void weft_room_look(weft_engine *engine, int64_t now_us); // parts with who should make room
+// Whether the neighbour's place may go to the newcomer that seeks one.
+bool weft_room_gives_way(const weft_engine *engine, const weft_neighbour *neighbour);
+// Whether a viewer on demand has neighbours, but none with anything of what it needs next.
+bool weft_room_stranded(const weft_engine *engine);
+// Makes room for up to so many others that such a viewer, or one that is cut off, may dial.
+// Returns how many.
+size_t weft_room_clear(weft_engine *engine, size_t most, int64_t now_us);
 
 // meet.c
 void weft_meet_lost(weft_engine *engine, size_t index); // the neighbour's number will be reused

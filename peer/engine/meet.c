@@ -65,14 +65,15 @@ size_t weft_call_put(weft_engine *e, size_t index, uint8_t *out) {
 
 // Finds a candidate's place for a caller. Anybody's word could make us call others, and displace
 // known addresses: so few callers wait at once, and they replace only addresses that were called
-// already.
+// already, and never the source's.
 static weft_candidate *place(weft_engine *e, const weft_peer_address *caller) {
   weft_candidate *known = weft_candidate_at(e, caller);
   size_t calls = 0, spent = SIZE_MAX;
   for (size_t i = 0; i < e->candidate_count; i++) {
     const weft_candidate *c = &e->candidates[i];
     calls += c->calls;
-    if (spent == SIZE_MAX && !c->calls && (c->failures || c->gone || c->after_us > 0))
+    const bool was_called = c->failures || c->gone || c->after_us > 0;
+    if (spent == SIZE_MAX && !c->calls && !c->source && was_called)
       spent = i;
   }
   if (known || calls >= MOST_CALLS)

@@ -40,6 +40,8 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
     n->origin = options->origin;
     n->is_source = options->is_source;
     n->dialled = options->dialled;
+    if (n->is_source)
+      weft_engine_set_source_address(e, &n->address);
   }
   memset(n->wants, 0, e->window * sizeof *n->wants);
   memset(n->marks, 0, e->window);
@@ -217,7 +219,7 @@ static int64_t doubt_deadline(const weft_engine *e, const weft_neighbour *n) {
 static int64_t silent(const weft_engine *e, const weft_neighbour *n) {
   const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
   const bool sought =
-      e->sought && e->degree >= e->options->neighbours_max && weft_exchange_gives_way(e, n);
+      e->sought && e->degree >= e->options->neighbours_max && weft_room_gives_way(e, n);
   return sought && silent_us > 2 * PROBE_US ? 2 * PROBE_US : silent_us;
 }
 

@@ -232,6 +232,12 @@ static void live_tick(weft_engine *e, int64_t now_us) {
   e->awaited_us = weft_play_deadline(e);
 }
 
+bool weft_play_begins_with(const weft_engine *e, uint64_t segment) {
+  return segment == e->play ||
+         (weft_segment_us(e) > 0 &&
+          weft_segment_at(e, segment) - weft_segment_at(e, e->play) < startup(e));
+}
+
 static bool vod_ready(const weft_engine *e) { // enough to begin
   if (over(e) || !weft_window_has(e, e->play) || e->missing <= e->play)
     return false;

@@ -386,8 +386,12 @@ void weft_request_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
 
 static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t at_us;
-  if (!weft_is_paced(e) || weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
-    return weft_is_paced(e) && segment == e->play; // playback waits for it to begin
+  if (!weft_is_paced(e))
+    return false;
+  if (!weft_is_live(e) && !e->playing)
+    return weft_play_begins_with(e, segment);
+  if (weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
+    return segment == e->play; // playback waits for it
   return at_us - now_us < weft_ask_ahead(e);
 }
 

@@ -255,6 +255,7 @@ typedef struct weft_candidate {
   bool gone : 1;    // it was a neighbour, and left or fell silent
   bool calls : 1;   // it is calling us, and is to be called back at after_us
   bool meet : 1;    // the teller should tell it that we are calling
+  bool source : 1;  // on demand: the stream's source can be called there
   uint16_t teller;  // the neighbour that told us of it; WEFT_NO_NEIGHBOUR: none that is still here
   int64_t after_us; // not to be dialled before
 } weft_candidate;
@@ -365,9 +366,10 @@ struct weft_engine {
   uint16_t missed; // segments before `tail` that were skipped, which has not been reported yet
   bool idle : 1;   // the policy has found nothing to send since the last change
   bool ask_idle : 1;
-  bool skipped : 1; // a segment was skipped since exchange.c last looked
-  bool called : 1;  // some candidate is calling us
-  bool calling : 1; // and is to be called back now
+  bool skipped : 1;   // a segment was skipped since exchange.c last looked
+  bool called : 1;    // some candidate is calling us
+  bool calling : 1;   // and is to be called back now
+  bool sought_on : 1; // VoD: it sought, and a look has found no progress since
   bool own_scratch : 1, playing : 1, stalled : 1;
   bool rereads : 1; // the application may be asked for any segment before `released` again
   bool tell_stall, tell_resume;

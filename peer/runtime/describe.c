@@ -9,6 +9,7 @@
 #include "weft/packet.h"
 
 enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1, FLAG_CALLED = 1 };
+enum { FLAG_SOURCE_FIRST = 1 };
 
 size_t weft_describe(weft_node_role role, const weft_stream *s, uint8_t *out) {
   static const weft_stream none;
@@ -84,25 +85,28 @@ bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint6
   return true;
 }
 
-size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out) {
+size_t weft_list_write(const weft_list *list, uint8_t *out) {
   out[0] = WEFT_WIRE_VERSION;
   out[1] = WEFT_KIND_LIST;
-  weft_put_number(out + 2, 2, count);
-  weft_put_number(out + 4, 8, stream);
-  for (size_t i = 0; i < count; i++)
-    weft_address_write(&entries[i], out + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
-  return WEFT_LIST_BYTES + count * WEFT_LIST_ENTRY_BYTES;
+  out[2] = list->source_first ? FLAG_SOURCE_FIRST : 0;
+  out[3] = (uint8_t)list->count;
+  weft_put_number(out + 4, 8, list->stream);
+  for (size_t i = 0; i < list->count; i++)
+    weft_address_write(&list->entries[i], out + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
+  return WEFT_LIST_BYTES + list->count * WEFT_LIST_ENTRY_BYTES;
 }
 
-bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
-                     size_t *count) {
-  if (bytes < WEFT_LIST_BYTES || weft_get_number(data + 2, 2) > WEFT_LIST_MAX ||
-      bytes != WEFT_LIST_BYTES + weft_get_number(data + 2, 2) * WEFT_LIST_ENTRY_BYTES)
+bool weft_list_parse(const uint8_t *data, size_t bytes, weft_list *list) {
+  if (bytes < WEFT_LIST_BYTES || data[2] > FLAG_SOURCE_FIRST || data[3] > WEFT_LIST_MAX)
     return false;
-  *count = (size_t)weft_get_number(data + 2, 2);
-  *stream = weft_get_number(data + 4, 8);
-  for (size_t i = 0; i < *count; i++)
-    entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
+  list->source_first = data[2];
+  list->count = data[3];
+  if (list->count < list->source_first ||
+      bytes != WEFT_LIST_BYTES + list->count * WEFT_LIST_ENTRY_BYTES)
+    return false;
+  list->stream = weft_get_number(data + 4, 8);
+  for (size_t i = 0; i < list->count; i++)
+    list->entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
   return true;
 }
 

@@ -27,11 +27,15 @@ bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, wef
 
 size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out);
 bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream);
-// entries: (count) addresses
-size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out);
-// Returns false if malformed; else sets *stream, *count and entries (WEFT_LIST_MAX).
-bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
-                     size_t *count);
+typedef struct weft_list {
+  uint64_t stream;
+  bool source_first; // the first address is the source's
+  size_t count;
+  weft_address entries[WEFT_LIST_MAX]; // (count)
+} weft_list;
+
+size_t weft_list_write(const weft_list *list, uint8_t *out); // out: WEFT_LIST_MAX_BYTES
+bool weft_list_parse(const uint8_t *data, size_t bytes, weft_list *list); // false: malformed
 
 // called = false, to a tracker: the sender is dialling the node at `address`, which should be told.
 // called = true, from a tracker: the node at `address` is dialling the receiver.

@@ -49,10 +49,11 @@ enum {
 
 typedef struct node_link {
   bool used, open, tracker, dialled;
-  bool returns_call; // dialled because we were told that this node dials us
-  bool asks_any;     // the last announcement to this tracker asked for any stream
-  size_t neighbour;  // its number in the engine
-  size_t bootstrap;  // index of its bootstrap address
+  bool returns_call;     // dialled because we were told that this node dials us
+  bool asks_any;         // the last announcement to this tracker asked for any stream
+  bool source_on_demand; // it is the source of its stream, which is on demand
+  size_t neighbour;      // its number in the engine
+  size_t bootstrap;      // index of its bootstrap address
   weft_address address;
   uint8_t public_key[32];
   int64_t since_us;             // when it opened
@@ -75,6 +76,7 @@ typedef struct node_bootstrap {
   int64_t next_us;
   size_t host;       // addresses with the same number belong to the same host
   uint32_t failures; // unanswered calls since its last answer
+  bool source;       // the stream's source was met there
 } node_bootstrap;
 
 struct weft_node {
@@ -180,9 +182,8 @@ bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer
 // Returns what the engine regards as the origin of a node.
 weft_origin weft_node_origin(const weft_node *node, const weft_address *address);
 // At a tracker: chooses at random some nodes that have the stream (0: any), other than the asking
-// one. Returns their number.
-size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
-                         weft_address out[WEFT_LIST_MAX]);
+// one. On demand the source comes first, because viewers that are cut off need it.
+void weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream, weft_list *out);
 // Whether another dial would leave enough sessions for nodes that dial this one.
 bool weft_node_may_dial(const weft_node *node, bool returns_call);
 

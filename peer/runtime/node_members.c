@@ -123,9 +123,9 @@ void weft_node_ask_trackers(weft_node *node) {
 // Answers as a tracker with random nodes that have the stream (0: any).
 static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint8_t message[WEFT_LIST_MAX_BYTES];
-  weft_address entries[WEFT_LIST_MAX];
-  const size_t count = weft_node_tell_of(node, link, stream, entries);
-  weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
+  weft_list list;
+  weft_node_tell_of(node, link, stream, &list);
+  weft_node_say(node, link, message, weft_list_write(&list, message));
 }
 
 // Limits a rate to one per every_us, with a burst of at_once. *answers_us: the time up to which the
@@ -165,16 +165,18 @@ static void introduce(weft_node *node, size_t link, const weft_address *called) 
 // Takes a tracker's list, which confirms that the announcement arrived. Until then it is repeated
 // soon, as the tracker does not list a node whose announcement was lost. A node without a stream
 // asks again soon in any case: its source may be on its way to the tracker, too.
-static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_address *entries,
-                      size_t count) {
-  if (node->role != WEFT_NODE_JOINING && stream == node->stream.id && !weft_node_bereft(node))
+static void take_list(weft_node *node, size_t link, const weft_list *list) {
+  const bool own = list->stream == node->stream.id;
+  if (node->role != WEFT_NODE_JOINING && own && !weft_node_bereft(node))
     node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
-  for (size_t i = 0; i < count; i++) {
-    const weft_peer_address opaque = weft_node_opaque(&entries[i]);
-    if (node->engine)
-      weft_engine_add_address(node->engine, &opaque);
+  for (size_t i = 0; i < list->count; i++) {
+    const weft_peer_address opaque = weft_node_opaque(&list->entries[i]);
+    if (!node->engine)
+      weft_node_add_candidate(node, &list->entries[i]);
+    else if (i == 0 && list->source_first && own)
+      weft_engine_set_source_address(node->engine, &opaque);
     else
-      weft_node_add_candidate(node, &entries[i]);
+      weft_engine_add_address(node->engine, &opaque);
   }
   dial_candidates(node);
 }
@@ -204,27 +206,25 @@ static void take_mapped(weft_node *node, size_t link, const weft_address *mapped
 }
 
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
-  weft_address entries[WEFT_LIST_MAX];
+  weft_list list;
+  weft_address address;
   uint64_t stream;
-  size_t count;
   bool flag;
   if (!node->links[link].open || data[0] != WEFT_WIRE_VERSION)
     return;
   const bool tracker = node->links[link].tracker, serves = node->role == WEFT_NODE_TRACKER;
   if (data[1] == WEFT_KIND_ANNOUNCE && serves && weft_announce_parse(data, bytes, &flag, &stream)) {
     take_announce(node, link, flag, stream);
-  } else if (data[1] == WEFT_KIND_LIST && tracker &&
-             weft_list_parse(data, bytes, &stream, entries, &count)) {
-    take_list(node, link, stream, entries, count);
-  } else if (data[1] == WEFT_KIND_MEET &&
-             weft_tracker_meet_parse(data, bytes, &flag, &entries[0])) {
-    const weft_peer_address opaque = weft_node_opaque(&entries[0]);
+  } else if (data[1] == WEFT_KIND_LIST && tracker && weft_list_parse(data, bytes, &list)) {
+    take_list(node, link, &list);
+  } else if (data[1] == WEFT_KIND_MEET && weft_tracker_meet_parse(data, bytes, &flag, &address)) {
+    const weft_peer_address opaque = weft_node_opaque(&address);
     if (!flag && serves)
-      introduce(node, link, &entries[0]);
+      introduce(node, link, &address);
     else if (flag && tracker && node->engine)
       weft_engine_call(node->engine, &opaque, node->now_us);
-  } else if (data[1] == WEFT_KIND_MAPPED && weft_mapped_parse(data, bytes, &entries[0])) {
-    take_mapped(node, link, &entries[0]);
+  } else if (data[1] == WEFT_KIND_MAPPED && weft_mapped_parse(data, bytes, &address)) {
+    take_mapped(node, link, &address);
   }
 }
 
@@ -273,6 +273,10 @@ static bool its_turn(const weft_node *node, size_t at) {
   return true;
 }
 
+static bool is_needed(const weft_node *node, const node_bootstrap *b) {
+  return !b->source || !node->engine || weft_engine_needs_source(node->engine, node->now_us);
+}
+
 static bool among(const weft_address *addresses, size_t count, const weft_address *one) {
   for (size_t i = 0; i < count; i++)
     if (weft_session_same_address(&addresses[i], one))
@@ -315,7 +319,7 @@ void weft_node_seek(weft_node *node) {
     return;
   for (size_t i = 0; i < bootstrap_count(node); i++) {
     node_bootstrap *b = &node->bootstrap[i];
-    if (b->link != NONE || node->now_us < b->next_us || !its_turn(node, i))
+    if (b->link != NONE || node->now_us < b->next_us || !its_turn(node, i) || !is_needed(node, b))
       continue;
     b->next_us = node->now_us + NODE_RETRY_US;
     if (linked(node, &b->address))

@@ -208,16 +208,31 @@ static void shuffle(const node_link **links, size_t count, const weft_rng *rng) 
   }
 }
 
+// Chooses the source of a stream on demand. Its key proves what it is, but anybody may use the
+// number of another's stream: then one of them.
+static size_t source_of(const weft_node *node, size_t asks, uint64_t stream, const weft_rng *rng) {
+  size_t chosen = NONE;
+  uint64_t seen = 0;
+  for (size_t i = 0; stream && i < node->options.links_max; i++)
+    if (may_be_told(node, i, asks, stream) && node->links[i].source_on_demand &&
+        weft_rng_below(rng, ++seen) == 0)
+      chosen = i;
+  return chosen;
+}
+
 // Takes one node of each address in turn; otherwise one address with many identities could fill the
 // list.
-size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
-                         weft_address out[WEFT_LIST_MAX]) {
+void weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream, weft_list *list) {
   const weft_rng rng = weft_node_rng(node);
+  const size_t source = source_of(node, asks, stream, &rng);
   uint16_t turn[WEFT_SESSION_MAX_LINKS];
   crowd all = {.count = 0};
-  size_t count = 0;
+  list->stream = stream;
+  list->count = list->source_first = source != NONE;
+  if (list->source_first)
+    list->entries[0] = *weft_node_callable(&node->links[source]);
   for (size_t i = 0; i < node->options.links_max; i++)
-    if (may_be_told(node, i, asks, stream))
+    if (may_be_told(node, i, asks, stream) && i != source)
       all.links[all.count++] = &node->links[i];
   qsort(all.links, all.count, sizeof *all.links, by_address);
   for (size_t first = 0, end; first < all.count; first = end) {
@@ -226,19 +241,19 @@ size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
     for (size_t at = first; at < end; at++)
       turn[at] = (uint16_t)(at - first);
   }
-  for (uint16_t now = 0; count < WEFT_LIST_MAX && count < all.count; now++) {
-    const size_t left = WEFT_LIST_MAX - count;
+  const size_t most = all.count + list->count;
+  for (uint16_t now = 0; list->count < WEFT_LIST_MAX && list->count < most; now++) {
+    const size_t left = WEFT_LIST_MAX - list->count;
     uint64_t seen = 0;
     for (size_t at = 0; at < all.count; at++) {
       if (turn[at] != now)
         continue;
       const uint64_t to = seen++ < left ? seen - 1 : weft_rng_below(&rng, seen);
       if (to < left)
-        out[count + to] = *weft_node_callable(all.links[at]);
+        list->entries[list->count + to] = *weft_node_callable(all.links[at]);
     }
-    count += seen < left ? (size_t)seen : left;
+    list->count += seen < left ? (size_t)seen : left;
   }
-  return count;
 }
 
 // --- Room to dial

@@ -26,13 +26,16 @@ static uint64_t between(const weft_stream *s, uint64_t segment_bytes) {
 
 // Returns the number of segments to hold. A fetched file can be passed on to newcomers as long as
 // its beginning is held. *behind: as the engine's option.
-static size_t window_of(const weft_node_options *o, const weft_stream *s, size_t *behind) {
+static size_t window_of(const weft_node_options *o, const weft_stream *s, bool source,
+                        size_t *behind) {
   enum { FETCHED_BYTES = 64 << 20 };
   const uint64_t segment_bytes = (uint64_t)s->blocks * s->block_bytes;
   uint64_t wanted = AHEAD;
   *behind = 0;
-  if (o->window || s->mode == WEFT_MODE_VOD || segment_bytes == 0) // no engine takes 0
+  if (o->window || segment_bytes == 0) // no engine takes 0
     return o->window ? o->window : AHEAD;
+  if (s->mode == WEFT_MODE_VOD)
+    return source ? WEFT_ENGINE_SOURCE_WINDOWS * AHEAD : AHEAD;
   if (s->mode == WEFT_MODE_BULK) {
     const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES;
     wanted = bytes / segment_bytes + 1; // the end may show only after a full segment
@@ -50,7 +53,7 @@ static weft_engine_options options_for(const weft_node *node, const weft_stream 
   const weft_node_options *o = &node->options;
   const bool source = node->role == WEFT_NODE_SOURCE;
   size_t behind;
-  const size_t window = window_of(o, s, &behind);
+  const size_t window = window_of(o, s, source, &behind);
   return (weft_engine_options){.stream = s->id,
                                .blocks = s->blocks,
                                .block_bytes = s->block_bytes,
@@ -162,13 +165,16 @@ void weft_node_refuse(weft_node *node, size_t link) {
   node->links[link].next_us = node->now_us + NODE_REFUSE_US;
 }
 
+static bool is_source(const weft_node *node, const node_link *l) {
+  return memcmp(l->public_key, node->stream.source_key, sizeof l->public_key) == 0;
+}
+
 static void add_neighbour(weft_node *node, size_t link, bool initiated) {
   node_link *l = &node->links[link];
-  const weft_neighbour_options options = {
-      .address = weft_node_opaque(weft_node_callable(l)),
-      .origin = weft_node_origin(node, &l->address),
-      .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
-      .dialled = initiated};
+  const weft_neighbour_options options = {.address = weft_node_opaque(weft_node_callable(l)),
+                                          .origin = weft_node_origin(node, &l->address),
+                                          .is_source = is_source(node, l),
+                                          .dialled = initiated};
   weft_engine *e = node->engine;
   if (weft_engine_add_neighbour(e, &options, node->now_us, &l->neighbour) != WEFT_OK &&
       (!weft_node_make_neighbour_room(node, &l->address) ||
@@ -223,6 +229,8 @@ void weft_node_opened(weft_node *node, size_t link) {
   // Only a node that the user named is this node's tracker, not any node that claims to be one.
   const bool named =
       l->bootstrap != NONE || (l->dialled && weft_node_is_bootstrap(node, &l->address));
+  l->source_on_demand = known && role == WEFT_NODE_SOURCE && stream.mode == WEFT_MODE_VOD &&
+                        memcmp(stream.source_key, l->public_key, 32) == 0;
   l->tracker = known && role == WEFT_NODE_TRACKER && (named || node->role == WEFT_NODE_TRACKER);
   const bool other = (known && stream.id != 0 && node->engine && !same_stream(node, &stream)) ||
                      (role == WEFT_NODE_TRACKER && !l->tracker);
@@ -239,6 +247,8 @@ void weft_node_opened(weft_node *node, size_t link) {
     weft_node_announce(node, link);
   } else if (node->engine) {
     add_neighbour(node, link, peer.initiated);
+    if (l->bootstrap != NONE)
+      node->bootstrap[l->bootstrap].source = is_source(node, l);
     weft_node_tell(node, WEFT_NODE_NEIGHBOUR, link);
   }
 }

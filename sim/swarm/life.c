@@ -114,8 +114,16 @@ weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t
 
 // --- The tracker and its answers
 
+// Tells a viewer where the source is: it is there as long as the stream.
+static void name_source(weft_sim_peer *p) {
+  const weft_peer_address source = weft_sim_address(0);
+  weft_engine_set_source_address(p->engine, &source);
+}
+
 static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   const weft_sim_swarm *swarm = share->swarm;
+  if (swarm->parameters.mode == WEFT_SIM_VOD)
+    name_source(p);
   for (size_t i = 0; i < WEFT_SIM_ANSWER; i++) {
     const uint32_t other = weft_sim_find_peer(&swarm->model, p->id, now_us, &p->link_rng);
     if (other == p->id)
@@ -126,9 +134,13 @@ static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
 }
 
 // Dials the one address that a joiner was given, like a node: again and again until it is a
-// neighbour.
+// neighbour, as long as the joiner needs it.
 static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   const weft_peer_address source = weft_sim_address(0);
+  if (share->swarm->parameters.mode == WEFT_SIM_VOD)
+    name_source(p);
+  if (!weft_engine_needs_source(p->engine, now_us))
+    return WEFT_OK;
   return weft_sim_dial_to(share, p, &source, false, now_us);
 }
 

@@ -102,6 +102,8 @@ static void set_engine(weft_sim_share *share) {
   if (swarm->options.policy)
     share->engine.policy = swarm->options.policy;
   share->source = share->engine;
+  if (o->mode == WEFT_SIM_VOD && o->window <= WEFT_ENGINE_MAX_WINDOW / WEFT_ENGINE_SOURCE_WINDOWS)
+    share->source.window = WEFT_ENGINE_SOURCE_WINDOWS * o->window;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
   if (o->topology == WEFT_SIM_BOOTSTRAP) // like a node: it accepts calls and makes none

@@ -59,7 +59,7 @@ def listed(tracker, seconds):
     """The (address, port) of every node that a tracker lists first, within that time."""
     with known(tracker, seconds, announce(0)) as message:
         pass
-    _, _, count, _ = struct.unpack(">BBHQ", message[:12])
+    _, _, _, count, _ = struct.unpack(">BBBBQ", message[:12])
     entries = [message[at:at + 18] for at in range(12, 12 + 18 * count, 18)]
     return [(socket.inet_ntop(socket.AF_INET6, entry[:16]), int.from_bytes(entry[16:], "big")) for entry in entries]
 

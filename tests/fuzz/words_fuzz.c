@@ -48,15 +48,14 @@ static void announce(const uint8_t *data, size_t size) {
 
 // Interface numbers are not transferred: they have a meaning only on this machine.
 static void list(const uint8_t *data, size_t size) {
-  weft_address entries[WEFT_LIST_MAX], twice[WEFT_LIST_MAX];
+  weft_list list, twice;
   uint8_t again[WEFT_LIST_MAX_BYTES];
-  uint64_t stream, same;
-  size_t count, as_many;
-  if (size < 2 || !weft_list_parse(data, size, &stream, entries, &count))
+  if (size < 2 || !weft_list_parse(data, size, &list))
     return;
-  require(count <= WEFT_LIST_MAX && weft_list_write(stream, entries, count, again) == size);
-  require(weft_list_parse(again, size, &same, twice, &as_many) && same == stream &&
-          as_many == count && memcmp(entries, twice, count * sizeof *entries) == 0);
+  require(list.count <= WEFT_LIST_MAX && weft_list_write(&list, again) == size);
+  require(weft_list_parse(again, size, &twice) && twice.stream == list.stream &&
+          twice.source_first == list.source_first && twice.count == list.count &&
+          memcmp(list.entries, twice.entries, list.count * sizeof *list.entries) == 0);
 }
 
 static void meet(const uint8_t *data, size_t size) {

@@ -263,6 +263,15 @@ class Engine(_CalledBack):
         """Adds the address of a peer to try."""
         self._run(_c.weft_engine_add_address, ctypes.byref(_peer_address(address)))
 
+    def set_source_address(self, address):
+        """Says where the stream's source can be called: a viewer on demand that is cut off calls it before others."""
+        self._run(_c.weft_engine_set_source_address, ctypes.byref(_peer_address(address)))
+
+    def needs_source(self, now_us):
+        """Whether a caller that knows where the source is should try to reach it: on demand only if this viewer has few
+        neighbours or is cut off."""
+        return self._run(_c.weft_engine_needs_source, time_of(now_us))
+
     def call(self, caller, now_us):
         """Reports that, according to a tracker, the peer at `caller` is calling this engine.
 

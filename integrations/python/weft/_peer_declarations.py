@@ -310,6 +310,8 @@ _declare({
     "weft_engine_remove_neighbour": (_status, [_handle, _size]),
     "weft_engine_refusal": (_size, [_handle, _p(_Origin), _bytes]),
     "weft_engine_add_address": (None, [_handle, _p(_PeerAddress)]),
+    "weft_engine_set_source_address": (None, [_handle, _p(_PeerAddress)]),
+    "weft_engine_needs_source": (ctypes.c_bool, [_handle, _time]),
     "weft_engine_call": (None, [_handle, _p(_PeerAddress), _time]),
     "weft_engine_dial_failed": (None, [_handle, _p(_PeerAddress)]),
     "weft_engine_input": (_status, [_handle, _size, _bytes, _size, _time]),

@@ -94,6 +94,14 @@ size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
 // Addresses of peers to try, from a tracker or entered by hand. Known addresses and our own are
 // ignored; the oldest make room for new ones.
 void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
+// Where the stream's source can be called. A viewer on demand that is cut off, because no neighbour
+// has what it needs next, calls it before all others; one that is not calls it after them. The
+// address of a neighbour that is the source is known without this call. Ignored in other modes.
+void weft_engine_set_source_address(weft_engine *engine, const weft_peer_address *address);
+// Whether a caller that knows where the source is should try to reach it. On demand a viewer with
+// enough neighbours does not need it, and the engine asks for it (DIAL) when it is cut off, unless
+// it does not know the address, or calls there failed. True in other modes.
+bool weft_engine_needs_source(const weft_engine *engine, int64_t now_us);
 // A third party that knows both sides (a tracker; neighbours send a message instead) reports that
 // the peer at `caller` is calling this engine. A DIAL event follows unless the caller is a
 // neighbour by then: through a NAT it can get in only if this side calls it as well. A few callers

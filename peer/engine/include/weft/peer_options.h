@@ -18,6 +18,8 @@ extern "C" {
 #endif
 
 #define WEFT_ENGINE_MAX_WINDOW 4096u
+// On demand, the source's window in windows of a viewer: viewers at different positions share it.
+#define WEFT_ENGINE_SOURCE_WINDOWS 4u
 #define WEFT_ENGINE_MAX_NEIGHBOURS 1024u
 #define WEFT_ENGINE_MAX_BATCH 256u
 #define WEFT_ENGINE_MAX_GATHER 64u

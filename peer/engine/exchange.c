@@ -113,11 +113,17 @@ static bool is_viewer(const weft_engine *e) {
   return weft_is_paced(e) && !e->self.source && e->started && !weft_engine_done(e);
 }
 
+// Whether it made progress since the last look; on demand, a full window counts as progress.
+static bool progressed(const weft_engine *e) {
+  const bool all_here = !weft_is_live(e) && e->missing >= e->released + e->window;
+  return all_here || reached(e) != e->reached_before;
+}
+
 // Whether a viewer has had nothing new for longer than the stream's own steps, and looks that
 // follow each other closely, explain; after a seek also if no neighbour has what is next.
 static bool cut_off(const weft_engine *e, int64_t now_us) {
   const int64_t still_us = now_us - e->moved_us;
-  if (!is_viewer(e))
+  if (!is_viewer(e) || (is_on_demand(e) && progressed(e))) // the next look will take note
     return false;
   return (e->sought_on && weft_room_stranded(e)) ||
          (still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 &&
@@ -238,10 +244,8 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 
 // --- What to do about it
 
-// Whether it made progress since the last look; on demand, a full window counts as progress.
 static bool got_on(weft_engine *e, int64_t now_us) {
-  const bool all_here = !weft_is_live(e) && e->missing >= e->released + e->window;
-  const bool on = all_here || reached(e) != e->reached_before;
+  const bool on = progressed(e);
   e->reached_before = reached(e);
   if (on)
     e->moved_us = now_us;
@@ -355,8 +359,9 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   weft_room_look(e, now_us);
 }
 
-void weft_exchange_sought(weft_engine *e) {
+void weft_exchange_sought(weft_engine *e, int64_t now_us) {
   e->sought_on = true;
+  e->moved_us = now_us;
   e->reached_before = reached(e); // the step there is no progress
   if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = 0;

@@ -309,7 +309,8 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
-void weft_exchange_sought(weft_engine *engine); // playback moved: neighbours may be of no use now
+// Playback moved: neighbours may be of no use now.
+void weft_exchange_sought(weft_engine *engine, int64_t now_us);
 weft_candidate *weft_candidate_at(const weft_engine *engine,
                                   const weft_peer_address *address); // NULL: unknown
 void weft_candidate_forget(weft_engine *engine, size_t at);

@@ -5,8 +5,8 @@
 
 enum {
   GRACE_US = 15000000,
-  TURN_US = 1000000, // a source on demand parts with one neighbour per this time at most,
-  STAY_US = 5000000, // and with none that has been here for less than this
+  TURN_US = 1000000,  // a source on demand parts with one neighbour per this time at most,
+  STAY_US = 5000000,  // and with none that has been here for less than this
   LATELY_US = 1000000 // a map of one that came since then may be on its way
 };
 

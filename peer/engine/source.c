@@ -137,7 +137,7 @@ weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
   for (size_t i = 0; i < e->used; i++)
     if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
       weft_neighbour_due(e, i, WEFT_DUE_MAP);
-  weft_exchange_sought(e);
+  weft_exchange_sought(e, now_us);
   weft_engine_changed(e);
   return WEFT_OK;
 }

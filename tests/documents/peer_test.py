@@ -121,6 +121,13 @@ class Peer(unittest.TestCase):
             if not found:
                 time.sleep(0.1)
         self.assertEqual(found, [("::ffff:127.0.0.1", port)])
+        # On demand it tells those who ask for the stream which node is the source, and lists that first.
+        viewer = Viewer(("127.0.0.1", port))
+        viewer.run(30)
+        stream = viewer.stream.stream
+        with known(address, 10, announce(7)), known(address, 10, announce(stream)) as message:
+            self.assertEqual((message[2], message[3]), (1, 1))
+            self.assertEqual(int.from_bytes(message[28:30], "big"), port)
 
     def test_mapped_port(self):
         """The tracker tells of the port at the router, if the router has the address that it sees."""

@@ -176,6 +176,7 @@ def words():
     link = b"\xfe\x80" + bytes(5) + b"\x01" + bytes(7) + b"\x01" + struct.pack(">H", 7000)
     write("words", "announce", bytes([1, 1, 64, 0, 1]) + struct.pack(">Q", 5))
     write("words", "list", bytes([2, 1, 65, 0, 2]) + struct.pack(">Q", 5) + v4 + link)
+    write("words", "list-source", bytes([2, 1, 65, 1, 1]) + struct.pack(">Q", 5) + v4)
     write("words", "meet", bytes([3, 1, 66, 0, 1]) + v4)
     write("words", "mapped", bytes([4, 1, 67, 0, 0]) + v4)
     write("words", "unmapped", bytes([4, 1, 67, 0, 0]) + bytes(18))

@@ -65,12 +65,25 @@ static void take_word(scene *s, const uint8_t *data, size_t bytes) {
   s->map_count = m.as.map.count;
 }
 
+static size_t packets_of(const uint8_t *data, size_t bytes) {
+  weft_message m;
+  size_t packets = 0;
+  EXPECT_OK(weft_message_parse(data, bytes, 5, N, K, &m));
+  for (size_t i = 0; i < m.as.requests.count; i++) {
+    const weft_request r = weft_requests_get(&m.as.requests, i);
+    packets += r.kind == WEFT_REQUEST_PACKETS ? r.count : 0;
+  }
+  return packets;
+}
+
 static void take_output(scene *s) {
   weft_burst burst;
   while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
       if (burst.datagrams[i].data[1] == WEFT_MESSAGE_REQUEST) {
         s->asked[burst.neighbour]++;
+        s->requested[burst.neighbour] +=
+            packets_of(burst.datagrams[i].data, burst.datagrams[i].bytes);
       } else if (burst.datagrams[i].data[1] == WEFT_MESSAGE_MANIFEST) {
         s->manifests[burst.neighbour]++;
       } else if (burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE) {

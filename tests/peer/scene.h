@@ -24,6 +24,7 @@ typedef struct scene {
   uint64_t skip_first, skip_last; // segments skipped
   size_t data[MOST];              // coded packets, to each neighbour
   size_t asked[MOST];             // requests, to each
+  size_t requested[MOST];         // packets that were requested, from each
   size_t manifests[MOST];
   size_t paces, acks;    // to all
   size_t last, turns;    // which neighbour got the last, and how often that changed

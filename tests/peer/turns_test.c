@@ -63,6 +63,36 @@ START_TEST(a_source_on_demand_gives_its_places_in_turn) {
 }
 END_TEST
 
+// A viewer's own map tells how many others have what it needs next, this source among them.
+START_TEST(a_source_on_demand_parts_with_who_has_others) {
+  const viewer viewers[MOST] = {{0, 0}, {20, 4}, {40, 4}, {60, 4}};
+  scene s;
+  scene_new_file(&s, 100);
+  for (size_t i = 0; i < MOST; i++)
+    scene_add(&s, i, viewers[i].first, WINDOW);
+  refuse(&s);
+  EXPECT(parted(&s, viewers, 7 * SECOND) == 0);
+  for (uint8_t helpers = 1; helpers <= 2; helpers++) {
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    const weft_map m = {.first = 40,
+                        .horizon = 40,
+                        .back = 4,
+                        .count = 1,
+                        .entry_bytes = 2,
+                        .suppliers = 1,
+                        .stamps = {.stamp = 1}};
+    const size_t bytes = weft_map_write(&m, out);
+    weft_map_put_rank(out, 0, 0, helpers, false);
+    EXPECT_OK(scene_say(&s, 2, out, bytes));
+    refuse(&s);
+    scene_run(&s, SECOND);
+    weft_neighbour_statistics x;
+    EXPECT((weft_engine_get_neighbour(s.engine, 2, &x) == WEFT_OK) == (helpers < 2));
+  }
+  scene_free(&s);
+}
+END_TEST
+
 START_TEST(a_live_source_keeps_its_first_hands) {
   const viewer viewers[MOST] = {{30, 4}, {28, 4}, {20, 4}, {31, 4}};
   scene s;
@@ -104,6 +134,7 @@ int main(void) {
   Suite *suite = suite_create("turns");
   TCase *t = tcase_create("turns");
   tcase_add_test(t, a_source_on_demand_gives_its_places_in_turn);
+  tcase_add_test(t, a_source_on_demand_parts_with_who_has_others);
   tcase_add_test(t, a_live_source_keeps_its_first_hands);
   tcase_add_test(t, a_viewer_on_demand_that_gets_no_further_looks_for_others);
   suite_add_tcase(suite, t);

@@ -199,7 +199,7 @@ weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch)
   return prepare(lane, batch);
 }
 
-weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue) {
+static weft_status begin(const weft_server_flight *flight, weft_queue *queue) {
   weft_encoder *encoders[WEFT_FLIGHT_MAX];
   weft_batch coded[WEFT_FLIGHT_MAX];
   for (size_t i = 0; i < flight->count; i++) {
@@ -215,6 +215,14 @@ weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queu
   for (size_t i = 0; i < flight->count; i++)
     WEFT_TRY(write_headers(flight->batch[i]));
   return WEFT_OK;
+}
+
+weft_status weft_flight_begin(weft_server_lane *lane, const weft_server_flight *flight,
+                              weft_queue *queue) {
+  const weft_status status = begin(flight, queue);
+  if (status != WEFT_E_NOMEM || !weft_server_free_spares(lane->server))
+    return status;
+  return begin(flight, queue);
 }
 
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch) {

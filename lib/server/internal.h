@@ -227,8 +227,10 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
                            weft_server_batch **out);
 // Provides what the product needs: its segment on the lane, its slab, its encoder; no lock.
 weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch);
-// Enqueues a flight's products, all of them prepared, in one call; no lock.
-weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue);
+// Enqueues a flight's products, all of them prepared, in one call; no lock. After an error the
+// queue is idle, and the products can be enqueued again.
+weft_status weft_flight_begin(weft_server_lane *lane, const weft_server_flight *flight,
+                              weft_queue *queue);
 // Frees what was needed only to make the batch; no lock.
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
 // Releases the slab of a batch that another lane must make again; no lock.

@@ -219,19 +219,27 @@ static weft_status take_request(weft_server *server, const weft_server_request *
   return weft_wants_add(server, entry, &want);
 }
 
+// Takes requests from number *taken on, until one is refused.
+static weft_status take_requests(weft_server *server, const weft_server_request *requests,
+                                 size_t count, int64_t now_us, size_t *taken) {
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  while (*taken < count && status == WEFT_OK) {
+    status = take_request(server, &requests[*taken], now_us);
+    *taken += status == WEFT_OK;
+  }
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted) {
   if (!server || (count > 0 && !requests) || !accepted)
     return WEFT_E_ARGUMENT;
-  weft_status status = WEFT_OK;
-  size_t taken = 0;
-  pthread_mutex_lock(&server->lock);
-  while (taken < count && status == WEFT_OK) {
-    status = take_request(server, &requests[taken], now_us);
-    taken += status == WEFT_OK;
-  }
-  pthread_mutex_unlock(&server->lock);
-  *accepted = taken;
+  *accepted = 0;
+  weft_status status = take_requests(server, requests, count, now_us, accepted);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
+    status = take_requests(server, requests, count, now_us, accepted);
   return status;
 }
 
@@ -310,9 +318,7 @@ static weft_status start_product(weft_server *server, weft_server_segment *entry
   return WEFT_OK;
 }
 
-weft_status weft_server_process(weft_server *server, int64_t now_us) {
-  if (!server)
-    return WEFT_E_ARGUMENT;
+static weft_status start_due(weft_server *server, int64_t now_us) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
   weft_server_segment *next = NULL;
@@ -330,6 +336,15 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
   }
   weft_server_expire(server, now_us);
   weft_server_unlock(server);
+  return status;
+}
+
+weft_status weft_server_process(weft_server *server, int64_t now_us) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  weft_status status = start_due(server, now_us);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
+    status = start_due(server, now_us);
   return status;
 }
 

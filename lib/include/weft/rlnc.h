@@ -267,7 +267,7 @@ typedef struct weft_reading {
   size_t out_stride;   // bytes; does not matter for count = 1
   weft_mem mem;        // of out
   // Result: WEFT_OK; or WEFT_PENDING: not all of these blocks are known, and none was read. If the
-  // call fails, WEFT_OK only where the blocks were read.
+  // call fails, WEFT_OK only where the blocks were read; a call that is refused read none.
   weft_status status;
 } weft_reading;
 
@@ -314,10 +314,12 @@ typedef struct weft_decode_job {
   const uint8_t *const *payload_rows; // n rows of k bytes, or
   const uint8_t *payload;             // payload + i * payload_stride
   size_t payload_stride;
-  uint8_t *out;       // (n, k), row stride out_stride bytes; no overlap with the payloads
-  size_t out_stride;  // bytes
-  weft_mem mem;       // of payloads and out
-  weft_status status; // result: WEFT_OK or WEFT_E_SINGULAR; out is then undefined
+  uint8_t *out;      // (n, k), row stride out_stride bytes; no overlap with the payloads
+  size_t out_stride; // bytes
+  weft_mem mem;      // of payloads and out
+  // Result: WEFT_OK or WEFT_E_SINGULAR; out is then undefined. If the call fails, WEFT_OK only
+  // where the job was done.
+  weft_status status;
 } weft_decode_job;
 
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its

@@ -46,7 +46,7 @@ typedef struct weft_server_segment {
   weft_segment_id id;
   uint8_t *data; // (n, k), padded
   size_t bytes;  // held, including copies on devices
-  int64_t expires_us;
+  int64_t expires_us; // INT64_MIN: dropped
   uint64_t next_seed;
   size_t refs;                                   // batches being made
   weft_segment *resident[WEFT_SERVER_MAX_LANES]; // created and used by the lane's thread
@@ -139,6 +139,7 @@ struct weft_server {
   size_t full;                 // segments whose wants fill a product
   weft_server_segment *buried; // to be freed without the lock; linked by hash_next
   int64_t next_expiry_us;
+  int64_t now_us; // as the caller said last
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
   weft_server_batch *taken; // all packets handed out, not all released; caller's thread only

@@ -123,6 +123,7 @@ void weft_server_free(weft_server *server) {
 static weft_status find_room(weft_server *server, const weft_segment_id *id, int64_t now_us) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
   weft_server_expire(server, now_us);
   if (weft_server_find(server, id->stream, id->segment))
     status = WEFT_E_STATE;
@@ -224,6 +225,7 @@ static weft_status take_requests(weft_server *server, const weft_server_request 
                                  size_t count, int64_t now_us, size_t *taken) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
   while (*taken < count && status == WEFT_OK) {
     status = take_request(server, &requests[*taken], now_us);
     *taken += status == WEFT_OK;
@@ -321,6 +323,7 @@ static weft_status start_product(weft_server *server, weft_server_segment *entry
 static weft_status start_due(weft_server *server, int64_t now_us) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
   weft_server_segment *next = NULL;
   for (weft_server_segment *entry = server->due_head; entry; entry = next) {
     next = entry->due_next;
@@ -351,9 +354,10 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
 int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // const does not cover the lock
   pthread_mutex_lock(&unlocked->lock);
-  const int64_t start = start_us(server), expiry = server->next_expiry_us;
+  const int64_t start = start_us(server), expiry = server->next_expiry_us, now = server->now_us;
   pthread_mutex_unlock(&unlocked->lock);
-  return start < expiry ? start : expiry;
+  const int64_t first = start < expiry ? start : expiry;
+  return first > now ? first : now; // no earlier, so that callers can subtract their time from it
 }
 
 // --- handing out ---

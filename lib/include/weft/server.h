@@ -110,8 +110,9 @@ weft_status weft_server_cancel(weft_server *server, uint64_t client);
 
 // Readable while packets wait to be taken. The descriptor belongs to the server; do not close it.
 int weft_server_fd(const weft_server *server);
-// When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. A time
-// in the past means at once, for example when the requests for a segment fill a product.
+// When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. Never
+// before the last now_us that a call was given; that time means at once, for example when the
+// requests for a segment fill a product.
 int64_t weft_server_deadline(const weft_server *server);
 // Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
 // for the next call. Later failures of a product are reported in the status of its packets.

@@ -44,8 +44,8 @@ typedef struct weft_server_segment {
   struct weft_server_segment *hash_next;
   struct weft_server_segment *older, *newer; // by last use
   weft_segment_id id;
-  uint8_t *data; // (n, k), padded
-  size_t bytes;  // held, including copies on devices
+  uint8_t *data;      // (n, k), padded
+  size_t bytes;       // held, including copies on devices
   int64_t expires_us; // INT64_MIN: dropped
   uint64_t next_seed;
   size_t refs;                                   // batches being made

@@ -19,6 +19,8 @@ START_TEST(what_lanes_are_measured_with_goes) {
 }
 END_TEST
 
+enum { STRIDE = 256 }; // of a datagram of (N, K) in a product
+
 static void uncalibrated(weft_server_options *options) { options->repeatable = true; }
 
 static void serve(weft_server *server, uint32_t packets) {
@@ -152,6 +154,44 @@ START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
 }
 END_TEST
 
+// --- requests ---
+
+static void small_products(weft_server_options *options) {
+  uncalibrated(options);
+  options->batch_packets = 64;
+  options->ready_bytes = (size_t)4 * 64 * STRIDE;
+}
+
+// The memory of requests is given back when they have been served, or withdrawn; but as much as
+// usual traffic needs is kept.
+START_TEST(memory_of_requests_goes_with_them) {
+  enum { MANY = 40000, USUAL = 1000, WANT_BYTES = 24, KEPT = 24 << 10, SLABS = 64 << 10 };
+  server_memory roomy;
+  server_memory_init(&roomy);
+  weft_ctx *ctx = server_context(NULL, &roomy.allocator);
+  weft_server *server = server_on(&ctx, 1, small_products);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  const size_t before = atomic_load(&roomy.live_bytes);
+  for (size_t i = 0; i < MANY; i++)
+    server_request(server, 0, _i == 0 ? i : 1, 1);
+  ck_assert_uint_ge(atomic_load(&roomy.live_bytes), before + (size_t)MANY * WANT_BYTES);
+  if (_i == 0)
+    take_made(server, MANY);
+  else
+    ck_assert_int_eq(weft_server_cancel(server, 1), WEFT_OK);
+  ck_assert_uint_lt(atomic_load(&roomy.live_bytes), before + KEPT + SLABS + (16 << 10));
+  for (int round = 0; round < 3; round++) {
+    request_of_many(server, USUAL);
+    take_made(server, USUAL);
+    atomic_store(&roomy.most_bytes, USUAL * WANT_BYTES - 1);
+  }
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&roomy.memory), 0);
+}
+END_TEST
+
 // --- coefficients ---
 
 enum { SEGMENTS = 8, BLOCKS = 1024, BLOCK = 64 };
@@ -219,6 +259,7 @@ void server_add_memory_tests(TCase *cases) {
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
   tcase_add_test(cases, small_slabs_are_kept_for_all_that_are_under_way);
   tcase_add_loop_test(cases, kept_slabs_are_given_back_when_memory_lacks, 0, 5);
+  tcase_add_loop_test(cases, memory_of_requests_goes_with_them, 0, 2);
   tcase_add_test(cases, products_that_fit_alone_are_made);
   tcase_add_test(cases, coefficients_take_a_bounded_room);
 }

@@ -194,6 +194,7 @@ void weft_wants_move(weft_server *server, weft_server_segment *segment, size_t p
                      weft_server_batch *batch);
 // After a product: moves the segment to the end of the list, or removes it if it has no wants left.
 void weft_wants_pass_turn(weft_server *server, weft_server_segment *segment);
+// Drops a client's wants from a segment that has wants.
 void weft_wants_cancel(weft_server *server, weft_server_segment *segment, uint64_t client);
 void weft_wants_drop(weft_server *server, weft_server_segment *segment);
 

@@ -209,7 +209,7 @@ bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segmen
 
 static weft_status take_request(weft_server *server, const weft_server_request *request,
                                 int64_t now_us) {
-  if (request->packets == 0)
+  if (request->packets == 0 || request->packets > server->options.pending_packets)
     return WEFT_E_ARGUMENT;
   weft_server_segment *entry = weft_server_find(server, request->stream, request->segment);
   if (!entry || entry->expires_us <= now_us)
@@ -243,6 +243,18 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
   if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
     status = take_requests(server, requests, count, now_us, accepted);
   return status;
+}
+
+weft_status weft_server_cancel_segment(weft_server *server, uint64_t client, uint64_t stream,
+                                       uint64_t segment) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  pthread_mutex_lock(&server->lock);
+  weft_server_segment *entry = weft_server_find(server, stream, segment);
+  if (entry && entry->want_count > 0)
+    weft_wants_cancel(server, entry, client);
+  pthread_mutex_unlock(&server->lock);
+  return WEFT_OK;
 }
 
 weft_status weft_server_cancel(weft_server *server, uint64_t client) {

@@ -255,6 +255,38 @@ START_TEST(who_cancels_waits_for_nothing) {
 }
 END_TEST
 
+// A client that cancels one segment still gets packets of the others, and other clients of that
+// one.
+START_TEST(who_cancels_one_segment_waits_for_the_others) {
+  one_lane lane = open_lane(in_fours_gathered);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 0, 2, 1);
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 1, 1, 1);
+  const struct {
+    uint64_t client, stream, segment, left;
+  } cancels[] = {{1, 7, 2, 4}, {1, 8, 0, 4}, {1, 7, 9, 4}, {3, 7, 0, 4}, // nothing waits for these
+                 {1, 7, 0, 2}, {1, 7, 0, 2}};
+  for (size_t i = 0; i < sizeof cancels / sizeof cancels[0]; i++) {
+    ck_assert_int_eq(weft_server_cancel_segment(lane.server, cancels[i].client, cancels[i].stream,
+                                                cancels[i].segment),
+                     WEFT_OK);
+    ck_assert_uint_eq(pending(lane.server), cancels[i].left);
+  }
+  ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
+  server_take_all(lane.server, 2, note_client, &seen);
+  ck_assert(seen.client[0] == 2 && seen.client[1] == 1);
+  ck_assert_int_eq(weft_server_cancel_segment(NULL, 1, 7, 0), WEFT_E_ARGUMENT);
+  // A segment that was kept only for that request goes.
+  ck_assert_int_eq(request_at(lane.server, 0, 1, 1, 900), WEFT_OK);
+  ck_assert_int_eq(weft_server_cancel_segment(lane.server, 1, 7, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 1000), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 0));
+  close_lane(&lane);
+}
+END_TEST
+
 // A segment that was kept only for a client's requests is removed once that client cancels.
 START_TEST(who_cancels_keeps_no_segment) {
   one_lane lane = open_lane(in_fours_gathered);
@@ -333,11 +365,39 @@ START_TEST(what_waits_has_a_bound) {
   ck_assert_int_eq(request_at(lane.server, 0, 0, 7, 0), WEFT_E_BUFFER);
   ck_assert_int_eq(request_at(lane.server, 0, 0, 6, 0), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
-  ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_BUFFER);
-  ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_BUFFER);
+  // Even a server in which nothing waits cannot take these.
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 10, 0), WEFT_OK);
   // Segment 3 is unknown, whatever room there is.
-  ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN);
-  server_take_all(lane.server, 10, note_client, &seen);
+  ck_assert_int_eq(request_at(lane.server, 3, 0, 1, 0), WEFT_E_FOREIGN);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  server_take_all(lane.server, 20, note_client, &seen);
+  close_lane(&lane);
+}
+END_TEST
+
+// Of a batch of requests one is refused, because its segment has gone: as embedding.md says, the
+// caller goes on after it.
+START_TEST(requests_go_on_after_one_that_is_refused) {
+  one_lane lane = open_lane(in_fours);
+  sequence seen = {.server = lane.server};
+  const weft_server_request wants[] = {{7, 9, 0, 1}, {7, 0, 1, 1}, {7, 8, 0, 1},
+                                       {7, 9, 0, 1}, {7, 1, 1, 2}, {7, 9, 0, 1}};
+  const size_t count = sizeof wants / sizeof wants[0];
+  size_t at = 0, accepted = 0, gone = 0;
+  while (at < count) {
+    const weft_status status =
+        weft_server_request_many(lane.server, wants + at, count - at, 0, &accepted);
+    at += accepted;
+    ck_assert(status == (at < count ? WEFT_E_FOREIGN : WEFT_OK));
+    gone += status == WEFT_E_FOREIGN;
+    at += status == WEFT_E_FOREIGN;
+  }
+  ck_assert_uint_eq(gone, 4);
+  ck_assert_uint_eq(pending(lane.server), 3);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  server_take_all(lane.server, 3, note_client, &seen);
   close_lane(&lane);
 }
 END_TEST
@@ -358,9 +418,11 @@ void server_add_waiting_tests(TCase *cases) {
   tcase_add_test(cases, full_products_overtake_what_is_gathered);
   tcase_add_test(cases, the_rest_of_a_product_gathers_from_its_own_time_on);
   tcase_add_test(cases, who_cancels_waits_for_nothing);
+  tcase_add_test(cases, who_cancels_one_segment_waits_for_the_others);
   tcase_add_test(cases, who_cancels_keeps_no_segment);
   tcase_add_test(cases, a_segment_is_dropped_before_its_time);
   tcase_add_test(cases, what_was_promised_outlives_a_drop);
   tcase_add_test(cases, what_waits_has_a_bound);
+  tcase_add_test(cases, requests_go_on_after_one_that_is_refused);
   tcase_add_test(cases, the_bound_of_what_waits_is_large);
 }

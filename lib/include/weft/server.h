@@ -97,16 +97,22 @@ typedef struct weft_server_request {
   uint32_t packets; // >= 1
 } weft_server_request;
 
-// Requests coded packets. *accepted receives how many requests were accepted, in order; the rest
-// were refused because of the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed,
-// expired, dropped or evicted); WEFT_E_BUFFER: more than pending_packets would wait; request again
-// when some packets have come; WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
+// Requests coded packets. *accepted receives how many requests were accepted, in order; the first
+// error is that of requests[*accepted], and none after it was tried. Errors: WEFT_E_FOREIGN: no
+// such segment (never pushed, expired, dropped or evicted); go on with the next request.
+// WEFT_E_BUFFER: more than pending_packets would wait; request again when some packets have come.
+// WEFT_E_ARGUMENT (NULL, no packets, more of them than pending_packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted);
 // Drops what `client` still waits for, in all segments; it is no error if there is nothing. Packets
 // that are ready or in the making still come. Takes time in proportion to all waiting requests.
 // Errors: WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_cancel(weft_server *server, uint64_t client);
+
+// The same for one segment, for example one that the client has decoded. No such segment is no
+// error either. Takes time in proportion to the requests that wait for the segment.
+weft_status weft_server_cancel_segment(weft_server *server, uint64_t client, uint64_t stream,
+                                       uint64_t segment);
 
 // Readable while packets wait to be taken. The descriptor belongs to the server; do not close it.
 int weft_server_fd(const weft_server *server);

@@ -2,7 +2,6 @@
 // One product of the streaming server: gathered, coded into a slab of datagrams, handed out.
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/server/internal.h"
 
@@ -238,10 +237,7 @@ void weft_batch_ready(weft_server *server, weft_server_batch *batch) {
   batch->next = NULL;
   *(server->ready_tail ? &server->ready_tail->next : &server->ready_head) = batch;
   server->ready_tail = batch;
-  if (server->signalled)
-    return;
-  const uint64_t one = 1;
-  server->signalled = write(server->fd, &one, sizeof one) == (ssize_t)sizeof one;
+  weft_server_signal(server);
 }
 
 void weft_batch_free(weft_server *server, weft_server_batch *batch) {

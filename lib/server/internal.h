@@ -129,6 +129,7 @@ struct weft_server {
   bool stopping;
   int fd;
   bool signalled; // fd is readable
+  bool let_go;    // a release has let go on what was held up, and no process has come since
   weft_server_lane lane[WEFT_SERVER_MAX_LANES];
   size_t lanes;
   // Segments: a hash table with chains, a list by last use, a list of those with wants.
@@ -159,6 +160,13 @@ static inline void weft_server_give_memory(const weft_server *server, void *memo
 
 static inline int64_t weft_server_clock(const weft_server *server) {
   return server->options.now_us(server->options.user);
+}
+
+// Coding ahead is bounded by the packets not yet released; whatever product comes next, there is
+// room for it. Lock held.
+static inline bool weft_server_may_code(const weft_server *server) {
+  const size_t bound = server->options.ready_bytes;
+  return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
 }
 
 // --- cost.c: how long a product takes on a lane ---
@@ -217,6 +225,11 @@ bool weft_server_busy(const weft_server *server);
 // Assigns the batch to `lane`, or, if that is NULL, to the lane predicted to finish it first; lock
 // held. Returns false if no lane is left for it, or the server is being freed.
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);
+
+// --- hand_out.c; with the lock held ---
+
+void weft_server_signal(weft_server *server); // makes fd readable
+void weft_server_quiet(weft_server *server);  // the opposite, unless there is a reason left
 
 // --- batch.c ---
 

@@ -2,6 +2,7 @@
 // Waiting requests: segments take turns, clients and segments can be withdrawn early, and the
 // number of packets waiting is limited.
 #define _POSIX_C_SOURCE 200809L
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -224,6 +225,48 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
 }
 END_TEST
 
+// --- releasing ---
+
+static bool is_readable(weft_server *server) {
+  struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+  return poll(&fd, 1, 0) == 1;
+}
+
+static void take_held(weft_server *server, weft_server_packet *held, size_t count) {
+  for (size_t got = 0, more; got < count; got += more) {
+    struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+    ck_assert_int_eq(weft_server_take(server, held + got, count - got, &more), WEFT_OK);
+  }
+}
+
+// A release that lets requests go on wakes a loop that waits for the descriptor alone, since it
+// computed its timeout while there was nothing to wait for; and it stays awake until it has called
+// process, though it finds nothing to take.
+START_TEST(a_release_wakes_who_sleeps) {
+  one_lane lane = open_lane(in_fours_few_ready);
+  weft_server_packet held[20];
+  size_t got = 9;
+  server_request(lane.server, 0, 0, 20);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  take_held(lane.server, held, 16);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 1000);
+  ck_assert(!is_readable(lane.server));
+  weft_server_release(lane.server, held, 3); // not yet a whole product
+  ck_assert(!is_readable(lane.server));
+  weft_server_release(lane.server, held + 3, 1);
+  ck_assert(is_readable(lane.server));
+  ck_assert_int_eq(weft_server_take(lane.server, held + 16, 4, &got), WEFT_OK);
+  ck_assert(got == 0 && is_readable(lane.server));
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  take_held(lane.server, held + 16, 4);
+  ck_assert_uint_eq(pending(lane.server), 0);
+  weft_server_release(lane.server, held + 4, 16); // nothing waits for this
+  ck_assert(!is_readable(lane.server));
+  close_lane(&lane);
+}
+END_TEST
+
 // --- cancelling ---
 
 // A client that cancels gets no more packets, except those that are already being made.
@@ -417,6 +460,7 @@ void server_add_waiting_tests(TCase *cases) {
   tcase_add_test(cases, full_products_do_not_overtake_what_is_due);
   tcase_add_test(cases, full_products_overtake_what_is_gathered);
   tcase_add_test(cases, the_rest_of_a_product_gathers_from_its_own_time_on);
+  tcase_add_test(cases, a_release_wakes_who_sleeps);
   tcase_add_test(cases, who_cancels_waits_for_nothing);
   tcase_add_test(cases, who_cancels_one_segment_waits_for_the_others);
   tcase_add_test(cases, who_cancels_keeps_no_segment);

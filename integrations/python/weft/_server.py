@@ -161,8 +161,8 @@ def _freer(marks):
 class Server(_CalledBack):
     """Codes on one thread for each of its contexts, divides work by their measured speeds, and never waits.
 
-    push segments and request packets; call process at deadline_us; when the server, whose fileno() works with
-    select and asyncio, is readable, take packets(). clock_us returns microseconds, with which its threads are
+    push segments and request packets; call process at deadline_us, and when the server, whose fileno() works with
+    select and asyncio, is readable; then take packets(). clock_us returns microseconds, with which its threads are
     measured; they call it. The times passed to calls may be from another clock.
     """
 
@@ -253,7 +253,10 @@ class Server(_CalledBack):
     # --- Time and packets
 
     def fileno(self):
-        """Returns a descriptor that is readable while packets wait to be taken. The server owns it; do not close it."""
+        """Returns a descriptor that is readable while packets wait to be taken, or process should be called.
+
+        The server owns it; do not close it.
+        """
         return self._run(_c.weft_server_fd)
 
     @property

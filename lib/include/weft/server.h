@@ -114,7 +114,9 @@ weft_status weft_server_cancel(weft_server *server, uint64_t client);
 weft_status weft_server_cancel_segment(weft_server *server, uint64_t client, uint64_t stream,
                                        uint64_t segment);
 
-// Readable while packets wait to be taken. The descriptor belongs to the server; do not close it.
+// Readable while packets wait to be taken, and from a release that lets work go on which unreleased
+// packets held up until weft_server_process is called. The descriptor belongs to the server; do not
+// close it.
 int weft_server_fd(const weft_server *server);
 // When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. Never
 // before the last now_us that a call was given; that time means at once, for example when the
@@ -139,6 +141,8 @@ typedef struct weft_server_packet {
 // WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
                              size_t *count);
+// Makes room in ready_bytes. If requests waited for that, the descriptor becomes readable, since
+// the deadline may now be earlier than the caller knows.
 void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count);
 
 typedef struct weft_server_lane_stats {

@@ -72,7 +72,9 @@ typedef struct weft_encoder_options {
   uint64_t first_seed; // seeded: packet_seed of the first coded packet; counts up from there
   // 0: dense, every coefficient nonzero. Otherwise each coefficient is nonzero with probability
   // density_q16 / 65536, and all-zero packets are skipped, which takes about 65536 / (n *
-  // density_q16) draws a packet where n * density_q16 is small.
+  // density_q16) draws a packet where n * density_q16 is small. From a density of 2 * ln(n) / n on
+  // (0.35 for n = 16, 0.13 for 64, 0.043 for 256) a receiver needs on average at most 0.4 % more
+  // packets than n. With half of that it needs 13 to 23 % more, with a quarter twice as many.
   uint16_t density_q16;
 } weft_encoder_options;
 

@@ -38,8 +38,10 @@ typedef struct weft_server weft_server;
 #define WEFT_SERVER_MAX_LANES 16u
 
 typedef struct weft_server_options {
-  weft_ctx *const *contexts; // (context_count) one lane each; they must outlive the server
-  size_t context_count;      // 1..WEFT_SERVER_MAX_LANES
+  // (context_count) one lane each; they must outlive the server. Whatever belongs to no lane has
+  // memory of contexts[0]'s allocator: the server, segments, requests.
+  weft_ctx *const *contexts;
+  size_t context_count; // 1..WEFT_SERVER_MAX_LANES
   // A monotonic clock in microseconds, also called from library threads. It is used only to measure
   // the lanes: the now_us of calls may come from another clock that does not go backwards.
   int64_t (*now_us)(void *user);
@@ -49,7 +51,9 @@ typedef struct weft_server_options {
   // Never less than four of the largest packets of the segments pushed so far. A product gets at
   // most a quarter of it, and is begun while three quarters or less are in use. A lane on the host
   // keeps the memory of up to eight released products for the next ones, or of up to 64 if together
-  // they take no more than a quarter of the bound, until memory is short.
+  // they take no more than a quarter of the bound, until memory is short. Not counted are the
+  // coefficients of products in the making, packets * n bytes: a lane has those of one product at a
+  // time, or of several that take up to 4 MiB with their packets; a device up to three times that.
   size_t ready_bytes;
   // Longest time that a request waits for others to share its product while a lane has little to
   // do; 0: no wait.
@@ -58,7 +62,8 @@ typedef struct weft_server_options {
   // Most packets that may wait: requested and not begun; 0: 16 Mi. SIZE_MAX: limited only by
   // memory.
   size_t pending_packets;
-  uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
+  // 0: dense coefficients; else as weft_encoder_options, which says what it costs receivers.
+  uint16_t density_q16;
   // What happens when a lane's device fails. true: its work goes to the other lanes, so that no
   // packet is lost while one lane works. false: that work ends with the device's status.
   bool fall_over;
@@ -76,7 +81,8 @@ weft_status weft_server_new(const weft_server_options *options, weft_server **ou
 // invalid.
 void weft_server_free(weft_server *server); // accepts NULL
 
-// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k). When
+// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k); zeros
+// follow up to n * k, and receivers decode them, too: no packet carries the true length. When
 // the budget is exceeded, expired segments are evicted first, then the least recently requested
 // ones; segments with packets pending or in the making stay. Errors: WEFT_E_NOMEM when eviction
 // would not make enough room (nothing is evicted then) or memory cannot be allocated; WEFT_E_STATE

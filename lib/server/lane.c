@@ -313,7 +313,7 @@ static void make_apart(weft_server_lane *lane, weft_server_flight *flight, weft_
 static weft_status begin_flight(weft_server_lane *lane, weft_server_flight *flight,
                                 weft_queue *queue) {
   const weft_status status = weft_flight_begin(lane, flight, queue);
-  if (status == WEFT_E_NOMEM && flight->count > 1) {
+  if ((status == WEFT_E_NOMEM || status == WEFT_E_DEVICE_NOMEM) && flight->count > 1) {
     make_apart(lane, flight, queue);
     return WEFT_OK;
   }

@@ -68,12 +68,14 @@ static void decode_on_host(const weft_ctx *ctx, weft_decode_job *jobs, size_t co
 
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue) {
-  if (!ctx || (!jobs && count > 0))
+  if (!jobs && count > 0)
     return WEFT_E_ARGUMENT;
-  for (size_t i = 0; i < count; i++)
-    WEFT_TRY(check(ctx, &jobs[i]));
+  weft_status status = ctx ? WEFT_OK : WEFT_E_ARGUMENT;
+  for (size_t i = 0; status == WEFT_OK && i < count; i++)
+    status = check(ctx, &jobs[i]);
   weft_call call;
-  weft_status status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK)
+    status = weft_call_begin(ctx, queue, &call);
   for (size_t i = 0; i < count; i++)
     jobs[i].status = status == WEFT_OK ? WEFT_PENDING : status;
   WEFT_TRY(status);

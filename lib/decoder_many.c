@@ -441,6 +441,16 @@ static weft_status check_reading(const weft_reading *reading, const weft_decoder
   return weft_mem_check(reading->mem, weft_decoder_on_device(decoder));
 }
 
+static weft_status check_readings(const weft_reading *readings, size_t count,
+                                  const weft_queue *queue) {
+  const weft_decoder *first = readings[0].decoder;
+  if (!first || (queue && queue->ctx != first->ctx))
+    return WEFT_E_ARGUMENT;
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(check_reading(&readings[i], first));
+  return WEFT_OK;
+}
+
 static bool all_known(const weft_reading *reading) {
   bool known = true;
   for (size_t i = 0; known && i < reading->count; i++)
@@ -451,20 +461,19 @@ static bool all_known(const weft_reading *reading) {
 weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue *queue) {
   if (count == 0)
     return WEFT_OK;
-  if (!readings || !readings[0].decoder)
+  if (!readings)
     return WEFT_E_ARGUMENT;
-  const weft_decoder *first = readings[0].decoder;
+  weft_status status = check_readings(readings, count, queue);
   for (size_t i = 0; i < count; i++)
-    WEFT_TRY(check_reading(&readings[i], first));
-  weft_ctx *ctx = first->ctx;
-  if (queue && queue->ctx != ctx)
-    return WEFT_E_ARGUMENT;
-  for (size_t i = 0; i < count; i++)
-    readings[i].status = all_known(&readings[i]) ? WEFT_OK : WEFT_PENDING;
-  if (!weft_decoder_on_device(first))
+    readings[i].status = status != WEFT_OK         ? status
+                         : all_known(&readings[i]) ? WEFT_OK
+                                                   : WEFT_PENDING;
+  WEFT_TRY(status);
+  weft_ctx *ctx = readings[0].decoder->ctx;
+  if (!weft_decoder_on_device(readings[0].decoder))
     return run_on_host(&(host_call){.readings = readings, .count = count}, ctx);
   weft_call call;
-  weft_status status = weft_call_begin(ctx, queue, &call);
+  status = weft_call_begin(ctx, queue, &call);
   if (status == WEFT_OK)
     status = weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
   for (size_t i = 0; i < count; i++)

@@ -2,7 +2,6 @@
 // One product of the streaming server: gathered, coded into a slab of datagrams, handed out.
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/server/internal.h"
 
@@ -199,7 +198,7 @@ weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch)
   return prepare(lane, batch);
 }
 
-weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue) {
+static weft_status begin(const weft_server_flight *flight, weft_queue *queue) {
   weft_encoder *encoders[WEFT_FLIGHT_MAX];
   weft_batch coded[WEFT_FLIGHT_MAX];
   for (size_t i = 0; i < flight->count; i++) {
@@ -217,6 +216,14 @@ weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queu
   return WEFT_OK;
 }
 
+weft_status weft_flight_begin(weft_server_lane *lane, const weft_server_flight *flight,
+                              weft_queue *queue) {
+  const weft_status status = begin(flight, queue);
+  if (status != WEFT_E_NOMEM || !weft_server_free_spares(lane->server))
+    return status;
+  return begin(flight, queue);
+}
+
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch) {
   weft_encoder_free(batch->encoder);
   batch->encoder = NULL;
@@ -230,10 +237,7 @@ void weft_batch_ready(weft_server *server, weft_server_batch *batch) {
   batch->next = NULL;
   *(server->ready_tail ? &server->ready_tail->next : &server->ready_head) = batch;
   server->ready_tail = batch;
-  if (server->signalled)
-    return;
-  const uint64_t one = 1;
-  server->signalled = write(server->fd, &one, sizeof one) == (ssize_t)sizeof one;
+  weft_server_signal(server);
 }
 
 void weft_batch_free(weft_server *server, weft_server_batch *batch) {

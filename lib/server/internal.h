@@ -44,9 +44,9 @@ typedef struct weft_server_segment {
   struct weft_server_segment *hash_next;
   struct weft_server_segment *older, *newer; // by last use
   weft_segment_id id;
-  uint8_t *data; // (n, k), padded
-  size_t bytes;  // held, including copies on devices
-  int64_t expires_us;
+  uint8_t *data;      // (n, k), padded
+  size_t bytes;       // held, including copies on devices
+  int64_t expires_us; // INT64_MIN: dropped
   uint64_t next_seed;
   size_t refs;                                   // batches being made
   weft_segment *resident[WEFT_SERVER_MAX_LANES]; // created and used by the lane's thread
@@ -129,6 +129,7 @@ struct weft_server {
   bool stopping;
   int fd;
   bool signalled; // fd is readable
+  bool let_go;    // a release has let go on what was held up, and no process has come since
   weft_server_lane lane[WEFT_SERVER_MAX_LANES];
   size_t lanes;
   // Segments: a hash table with chains, a list by last use, a list of those with wants.
@@ -139,6 +140,7 @@ struct weft_server {
   size_t full;                 // segments whose wants fill a product
   weft_server_segment *buried; // to be freed without the lock; linked by hash_next
   int64_t next_expiry_us;
+  int64_t now_us; // as the caller said last
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
   weft_server_batch *taken; // all packets handed out, not all released; caller's thread only
@@ -158,6 +160,13 @@ static inline void weft_server_give_memory(const weft_server *server, void *memo
 
 static inline int64_t weft_server_clock(const weft_server *server) {
   return server->options.now_us(server->options.user);
+}
+
+// Coding ahead is bounded by the packets not yet released; whatever product comes next, there is
+// room for it. Lock held.
+static inline bool weft_server_may_code(const weft_server *server) {
+  const size_t bound = server->options.ready_bytes;
+  return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
 }
 
 // --- cost.c: how long a product takes on a lane ---
@@ -193,6 +202,7 @@ void weft_wants_move(weft_server *server, weft_server_segment *segment, size_t p
                      weft_server_batch *batch);
 // After a product: moves the segment to the end of the list, or removes it if it has no wants left.
 void weft_wants_pass_turn(weft_server *server, weft_server_segment *segment);
+// Drops a client's wants from a segment that has wants.
 void weft_wants_cancel(weft_server *server, weft_server_segment *segment, uint64_t client);
 void weft_wants_drop(weft_server *server, weft_server_segment *segment);
 
@@ -216,6 +226,11 @@ bool weft_server_busy(const weft_server *server);
 // held. Returns false if no lane is left for it, or the server is being freed.
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);
 
+// --- hand_out.c; with the lock held ---
+
+void weft_server_signal(weft_server *server); // makes fd readable
+void weft_server_quiet(weft_server *server);  // the opposite, unless there is a reason left
+
 // --- batch.c ---
 
 // Return the bytes that one packet of such a segment takes in a slab, and the most packets in one
@@ -227,8 +242,10 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
                            weft_server_batch **out);
 // Provides what the product needs: its segment on the lane, its slab, its encoder; no lock.
 weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch);
-// Enqueues a flight's products, all of them prepared, in one call; no lock.
-weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue);
+// Enqueues a flight's products, all of them prepared, in one call; no lock. After an error the
+// queue is idle, and the products can be enqueued again.
+weft_status weft_flight_begin(weft_server_lane *lane, const weft_server_flight *flight,
+                              weft_queue *queue);
 // Frees what was needed only to make the batch; no lock.
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
 // Releases the slab of a batch that another lane must make again; no lock.

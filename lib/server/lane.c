@@ -244,16 +244,21 @@ static void finish_flight(weft_server_lane *lane, const weft_server_flight *flig
     finish(lane, flight->batch[i], status);
 }
 
+// The packets of a product, and the coefficients that are held until its flight is made.
+static size_t bytes_to_make(const weft_server_batch *batch) {
+  return batch->slab_bytes + batch->packets * batch->segment->id.blocks;
+}
+
 // Takes the products for the next flight: all that wait, up to a number of bytes, so that the
-// lane's flights overlap.
+// lane's flights overlap, and coefficients take little memory.
 static void gather_flight(weft_server_lane *lane, weft_server_flight *flight) {
   enum { FLIGHT_BYTES = 4 << 20 };
   size_t bytes = 0;
   *flight = (weft_server_flight){.crowded = lane->flying_count > 0};
   while (lane->head && flight->count < WEFT_FLIGHT_MAX &&
-         (flight->count == 0 || bytes + lane->head->slab_bytes <= FLIGHT_BYTES)) {
+         (flight->count == 0 || bytes + bytes_to_make(lane->head) <= FLIGHT_BYTES)) {
     weft_server_batch *batch = pop(lane);
-    bytes += batch->slab_bytes;
+    bytes += bytes_to_make(batch);
     flight->batch[flight->count++] = batch;
   }
   flight->crowded = flight->crowded || flight->count > 1;
@@ -283,6 +288,38 @@ static weft_status prepare_flight(weft_server_lane *lane, weft_server_flight *fl
   return failed;
 }
 
+// Makes a flight's products one after the other and empties it: there was no memory for the
+// coefficients of all of them at once. After a failure of the device none of the rest is tried.
+static void make_apart(weft_server_lane *lane, weft_server_flight *flight, weft_queue *queue) {
+  weft_server *server = lane->server;
+  weft_status failed = WEFT_OK;
+  for (size_t i = 0; i < flight->count; i++) {
+    const weft_server_flight one = {.batch = {flight->batch[i]},
+                                    .count = 1,
+                                    .work = flight->batch[i]->work,
+                                    .crowded = lane->flying_count > 1, // this flight is one of them
+                                    .start_us = weft_server_clock(server)};
+    weft_status status = failed != WEFT_OK ? failed : weft_flight_begin(lane, &one, queue);
+    status = settle_flight(lane, &one, queue, status);
+    failed = is_of_device(status) ? status : WEFT_OK;
+    pthread_mutex_lock(&server->lock);
+    finish_flight(lane, &one, status);
+    weft_server_unlock(server);
+  }
+  flight->count = 0;
+}
+
+// Begins a flight whose products are prepared. If that fails, none of them is in progress.
+static weft_status begin_flight(weft_server_lane *lane, weft_server_flight *flight,
+                                weft_queue *queue) {
+  const weft_status status = weft_flight_begin(lane, flight, queue);
+  if ((status == WEFT_E_NOMEM || status == WEFT_E_DEVICE_NOMEM) && flight->count > 1) {
+    make_apart(lane, flight, queue);
+    return WEFT_OK;
+  }
+  return status == WEFT_OK ? WEFT_OK : settle_flight(lane, flight, queue, status);
+}
+
 static void begin_next(weft_server_lane *lane) {
   weft_server *server = lane->server;
   const size_t slot = (lane->flying_first + lane->flying_count) % depth_of(lane);
@@ -292,10 +329,10 @@ static void begin_next(weft_server_lane *lane) {
   weft_server_unlock(server);
   flight->start_us = weft_server_clock(server);
   weft_status status = prepare_flight(lane, flight);
-  if (status == WEFT_OK && flight->count > 0)
-    status = weft_flight_begin(flight, lane->queue[slot]);
   if (status != WEFT_OK)
     status = settle_flight(lane, flight, lane->queue[slot], status);
+  else if (flight->count > 0)
+    status = begin_flight(lane, flight, lane->queue[slot]);
   pthread_mutex_lock(&server->lock);
   if (status != WEFT_OK || flight->count == 0) {
     lane->flying_count--; // this flight is the newest
@@ -411,7 +448,7 @@ static weft_status time_product(weft_server_lane *lane, weft_server_segment *seg
   const int64_t start = weft_server_clock(server);
   status = weft_batch_prepare(lane, batch);
   if (status == WEFT_OK)
-    status = weft_flight_begin(&flight, lane->queue[0]);
+    status = weft_flight_begin(lane, &flight, lane->queue[0]);
   status = settle_flight(lane, &flight, lane->queue[0], status);
   *us = weft_server_clock(server) - start;
   server->stats.ready_bytes -= batch->slab_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streaming server's calls: segments, requests, starting products, handing out packets.
+// The streaming server's calls: segments, requests, starting products.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sodium.h>
@@ -123,6 +123,7 @@ void weft_server_free(weft_server *server) {
 static weft_status find_room(weft_server *server, const weft_segment_id *id, int64_t now_us) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
   weft_server_expire(server, now_us);
   if (weft_server_find(server, id->stream, id->segment))
     status = WEFT_E_STATE;
@@ -208,7 +209,7 @@ bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segmen
 
 static weft_status take_request(weft_server *server, const weft_server_request *request,
                                 int64_t now_us) {
-  if (request->packets == 0)
+  if (request->packets == 0 || request->packets > server->options.pending_packets)
     return WEFT_E_ARGUMENT;
   weft_server_segment *entry = weft_server_find(server, request->stream, request->segment);
   if (!entry || entry->expires_us <= now_us)
@@ -219,20 +220,41 @@ static weft_status take_request(weft_server *server, const weft_server_request *
   return weft_wants_add(server, entry, &want);
 }
 
+// Takes requests from number *taken on, until one is refused.
+static weft_status take_requests(weft_server *server, const weft_server_request *requests,
+                                 size_t count, int64_t now_us, size_t *taken) {
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
+  while (*taken < count && status == WEFT_OK) {
+    status = take_request(server, &requests[*taken], now_us);
+    *taken += status == WEFT_OK;
+  }
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted) {
   if (!server || (count > 0 && !requests) || !accepted)
     return WEFT_E_ARGUMENT;
-  weft_status status = WEFT_OK;
-  size_t taken = 0;
-  pthread_mutex_lock(&server->lock);
-  while (taken < count && status == WEFT_OK) {
-    status = take_request(server, &requests[taken], now_us);
-    taken += status == WEFT_OK;
-  }
-  pthread_mutex_unlock(&server->lock);
-  *accepted = taken;
+  *accepted = 0;
+  weft_status status = take_requests(server, requests, count, now_us, accepted);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
+    status = take_requests(server, requests, count, now_us, accepted);
   return status;
+}
+
+weft_status weft_server_cancel_segment(weft_server *server, uint64_t client, uint64_t stream,
+                                       uint64_t segment) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  pthread_mutex_lock(&server->lock);
+  weft_server_segment *entry = weft_server_find(server, stream, segment);
+  if (entry && entry->want_count > 0)
+    weft_wants_cancel(server, entry, client);
+  pthread_mutex_unlock(&server->lock);
+  return WEFT_OK;
 }
 
 weft_status weft_server_cancel(weft_server *server, uint64_t client) {
@@ -249,13 +271,6 @@ weft_status weft_server_cancel(weft_server *server, uint64_t client) {
 }
 
 // --- time ---
-
-// Coding ahead is bounded by the packets not yet released; whatever product comes next, there is
-// room for it.
-static bool may_code(const weft_server *server) {
-  const size_t bound = server->options.ready_bytes;
-  return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
-}
 
 static int64_t due_us(const weft_server *server, const weft_server_segment *entry) {
   const int64_t asked_us = entry->wants[0].asked_us, wait_us = server->options.gather_us;
@@ -277,7 +292,7 @@ static bool may_start(const weft_server *server, const weft_server_segment *entr
 // Returns when the first product may start. A full one may start from when its oldest request came
 // or later; either is in the past.
 static int64_t start_us(const weft_server *server) {
-  if (!may_code(server) || (server->full == 0 && weft_server_busy(server)))
+  if (!weft_server_may_code(server) || (server->full == 0 && weft_server_busy(server)))
     return INT64_MAX;
   int64_t first_us = INT64_MAX;
   for (const weft_server_segment *entry = server->due_head; entry; entry = entry->due_next) {
@@ -301,7 +316,7 @@ static weft_status start_batch(weft_server *server, weft_server_segment *entry,
 // Starts one product, which may be divided among lanes.
 static weft_status start_product(weft_server *server, weft_server_segment *entry) {
   size_t left = weft_wants_full(entry) ? entry->batch_packets : entry->want_packets;
-  while (left > 0 && may_code(server)) {
+  while (left > 0 && weft_server_may_code(server)) {
     const weft_server_share share = weft_server_next_share(server, &entry->id, left);
     WEFT_TRY(start_batch(server, entry, share));
     left -= share.packets;
@@ -310,17 +325,18 @@ static weft_status start_product(weft_server *server, weft_server_segment *entry
   return WEFT_OK;
 }
 
-weft_status weft_server_process(weft_server *server, int64_t now_us) {
-  if (!server)
-    return WEFT_E_ARGUMENT;
+static weft_status start_due(weft_server *server, int64_t now_us) {
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
+  server->now_us = now_us;
+  server->let_go = false;
+  weft_server_quiet(server);
   weft_server_segment *next = NULL;
   for (weft_server_segment *entry = server->due_head; entry; entry = next) {
     next = entry->due_next;
     if (!may_start(server, entry, now_us))
       continue;
-    if (!may_code(server))
+    if (!weft_server_may_code(server))
       break;
     status = start_product(server, entry);
     if (status != WEFT_OK)
@@ -333,88 +349,22 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
   return status;
 }
 
+weft_status weft_server_process(weft_server *server, int64_t now_us) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  weft_status status = start_due(server, now_us);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
+    status = start_due(server, now_us);
+  return status;
+}
+
 int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // const does not cover the lock
   pthread_mutex_lock(&unlocked->lock);
-  const int64_t start = start_us(server), expiry = server->next_expiry_us;
+  const int64_t start = start_us(server), expiry = server->next_expiry_us, now = server->now_us;
   pthread_mutex_unlock(&unlocked->lock);
-  return start < expiry ? start : expiry;
-}
-
-// --- handing out ---
-
-int weft_server_fd(const weft_server *server) { return server->fd; }
-
-static void taken_add(weft_server *server, weft_server_batch *batch) {
-  batch->before = NULL;
-  batch->next = server->taken;
-  if (server->taken)
-    server->taken->before = batch;
-  server->taken = batch;
-}
-
-static void taken_remove(weft_server *server, weft_server_batch *batch) {
-  *(batch->before ? &batch->before->next : &server->taken) = batch->next;
-  if (batch->next)
-    batch->next->before = batch->before;
-}
-
-static void hand_out(weft_server_batch *batch, weft_server_packet *out) {
-  const weft_server_want *want = &batch->wants[batch->want_at];
-  const bool made = batch->status == WEFT_OK;
-  *out =
-      (weft_server_packet){.client = want->client,
-                           .stream = batch->stream,
-                           .segment = batch->segment_id,
-                           .datagram = made ? batch->slab + batch->packet_at * batch->stride : NULL,
-                           .bytes = made ? batch->datagram_bytes : 0,
-                           .status = batch->status,
-                           .lease = batch};
-  batch->packet_at++;
-  if (++batch->want_done == want->packets) {
-    batch->want_at++;
-    batch->want_done = 0;
-  }
-}
-
-weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
-                             size_t *count) {
-  if (!server || !count || (capacity > 0 && !packets))
-    return WEFT_E_ARGUMENT;
-  size_t taken = 0;
-  pthread_mutex_lock(&server->lock);
-  while (taken < capacity && server->ready_head) {
-    weft_server_batch *batch = server->ready_head;
-    hand_out(batch, &packets[taken++]);
-    if (batch->packet_at < batch->packets)
-      continue;
-    server->ready_head = batch->next;
-    if (!server->ready_head)
-      server->ready_tail = NULL;
-    taken_add(server, batch);
-  }
-  if (!server->ready_head && server->signalled) {
-    uint64_t signals = 0;
-    server->signalled = read(server->fd, &signals, sizeof signals) != (ssize_t)sizeof signals;
-  }
-  pthread_mutex_unlock(&server->lock);
-  *count = taken;
-  return WEFT_OK;
-}
-
-void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count) {
-  if (!server || !packets)
-    return;
-  for (size_t i = 0; i < count; i++) {
-    weft_server_batch *batch = packets[i].lease;
-    if (--batch->unreleased > 0) // only the caller's thread changes this counter
-      continue;
-    taken_remove(server, batch);
-    pthread_mutex_lock(&server->lock);
-    server->stats.ready_bytes -= batch->slab_bytes;
-    pthread_mutex_unlock(&server->lock);
-    weft_batch_free(server, batch);
-  }
+  const int64_t first = start < expiry ? start : expiry;
+  return first > now ? first : now; // no earlier, so that callers can subtract their time from it
 }
 
 // --- statistics ---

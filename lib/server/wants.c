@@ -6,7 +6,11 @@
 
 #include "lib/server/internal.h"
 
-enum { FIRST_WANTS = 8 };
+enum {
+  FIRST_WANTS = 8,
+  KEPT_WANTS = 1024, // memory for so many, 24 KiB, is never given back
+  FEW_PART = 8       // of the memory; when no more is used, most of the rest is given back
+};
 
 // --- turns ---
 
@@ -49,8 +53,12 @@ static void set_packets(weft_server *server, weft_server_segment *entry, size_t 
   server->full += weft_wants_full(entry);
 }
 
-static weft_status grow(weft_server *server, weft_server_segment *entry) {
-  const size_t capacity = entry->want_capacity ? entry->want_capacity * 2 : FIRST_WANTS;
+static weft_status resize(weft_server *server, weft_server_segment *entry, size_t capacity) {
+  if (entry->want_count == 0) { // nothing to copy
+    weft_server_give_memory(server, entry->wants);
+    entry->wants = NULL;
+    entry->want_capacity = 0;
+  }
   weft_server_want *wants = weft_server_take_memory(server, capacity * sizeof *wants);
   if (!wants)
     return WEFT_E_NOMEM;
@@ -62,10 +70,21 @@ static weft_status grow(weft_server *server, weft_server_segment *entry) {
   return WEFT_OK;
 }
 
+// Gives memory back when few wants are left. From there it takes twice as many to grow again, and
+// half as many to shrink again, so that allocations are few against wants.
+static void shrink(weft_server *server, weft_server_segment *entry) {
+  size_t capacity = entry->want_capacity;
+  if (capacity <= KEPT_WANTS || entry->want_count > capacity / FEW_PART)
+    return;
+  while (capacity > KEPT_WANTS && entry->want_count <= capacity / 4)
+    capacity /= 2;
+  (void)resize(server, entry, capacity); // only saves memory
+}
+
 weft_status weft_wants_add(weft_server *server, weft_server_segment *entry,
                            const weft_server_want *want) {
   if (entry->want_count == entry->want_capacity)
-    WEFT_TRY(grow(server, entry));
+    WEFT_TRY(resize(server, entry, entry->want_capacity ? entry->want_capacity * 2 : FIRST_WANTS));
   if (entry->want_count == 0)
     list_append(server, entry);
   entry->wants[entry->want_count++] = *want;
@@ -94,6 +113,7 @@ void weft_wants_move(weft_server *server, weft_server_segment *entry, size_t pac
   entry->want_count -= taken;
   memmove(entry->wants, entry->wants + taken, entry->want_count * sizeof *entry->wants);
   set_packets(server, entry, entry->want_packets - batch->packets);
+  shrink(server, entry);
 }
 
 void weft_wants_cancel(weft_server *server, weft_server_segment *entry, uint64_t client) {
@@ -106,6 +126,7 @@ void weft_wants_cancel(weft_server *server, weft_server_segment *entry, uint64_t
   }
   entry->want_count = kept;
   set_packets(server, entry, packets);
+  shrink(server, entry);
   if (kept == 0)
     leave(server, entry);
 }

@@ -14,7 +14,8 @@
 #include "tests/support/test_main.h"
 #include "weft/server.h"
 
-enum { N = 64, K = 1024, SEGMENTS = 12, EXTRA = 8, ILLEGAL_ADDRESS = 700 };
+enum { N = 64, K = 1024, SEGMENTS = 12, EXTRA = 8 };
+enum { MEMORY_ALLOCATION = 2, ILLEGAL_ADDRESS = 700 }; // the runtime's errors
 
 static int64_t clock_us(void *user) {
   (void)user;
@@ -206,6 +207,34 @@ START_TEST(a_failed_device_is_not_asked_again) {
 }
 END_TEST
 
+// Memory that is lacking once, when a flight of several products begins, costs nothing, since the
+// products are made one by one; while a product is prepared, it costs that one. Only where the
+// error appears when a flight is waited for, all its products are lost. The device is used again.
+START_TEST(lack_of_memory_costs_a_product_at_most) {
+  enum { ROUNDS = 40, WAITS = 5 };
+  if (gpu_skip("lack_of_memory_costs_a_product_at_most"))
+    return;
+  size_t more = 0;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    fixture_start(910 + round);
+    stage s;
+    stage_new(&s, false, false);
+    weft_cuda_inject(3 * round, MEMORY_ALLOCATION, 0);
+    ask_everything(&s);
+    take(&s, (size_t)SEGMENTS * (N + EXTRA));
+    more += s.bad > N + EXTRA;
+    weft_cuda_inject(0, 0, 0);
+    s.bad = 0;
+    ask_everything(&s);
+    take(&s, (size_t)SEGMENTS * (N + EXTRA));
+    EXPECT(s.bad == 0);
+    check_all_decoded(&s);
+    stage_free(&s);
+  }
+  EXPECT(more <= WAITS);
+}
+END_TEST
+
 // A failed test may have left its fault injected.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
@@ -216,6 +245,7 @@ int main(void) {
   tcase_add_loop_test(cases, lanes_together, 0, 2);
   tcase_add_test(cases, lost_device_falls_over);
   tcase_add_test(cases, lost_device_reports);
+  tcase_add_test(cases, lack_of_memory_costs_a_product_at_most);
   tcase_add_test(cases, a_failed_device_is_not_asked_again);
   suite_add_tcase(suite, cases);
   return test_main(suite);

@@ -410,6 +410,7 @@ static void reading(world *w) {
     queue = w->foreign;
   }
   EXPECT_STATUS(weft_decoders_read(bad, 2, queue), expected);
+  EXPECT(bad[0].status == expected && bad[1].status == expected);
   EXPECT(out[0] == 1 && out[1] == 1 && !block);
 }
 
@@ -467,9 +468,11 @@ static void decode_jobs(world *w) {
                                 .status = WEFT_E_STATE};
   weft_decode_job jobs[2] = {good, job};
   EXPECT_STATUS(weft_decode_batch(w->ctx, jobs, 2, queue), expected);
+  EXPECT(jobs[0].status == expected && jobs[1].status == expected);
   EXPECT(out[0] == 9 && out[1] == 9);
   EXPECT_STATUS(weft_decode_batch(w->ctx, NULL, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decode_batch(NULL, jobs, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT(jobs[0].status == WEFT_E_ARGUMENT);
 }
 
 void world_refused(world *w) {

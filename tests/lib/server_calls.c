@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/lib/server_cases.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <time.h>
 
@@ -59,4 +60,38 @@ void server_take_all(weft_server *server, size_t count,
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     count -= got;
   }
+}
+
+void server_count_status(void *user, const weft_server_packet *packet) {
+  size_t *counts = user;
+  counts[packet->status == WEFT_OK ? 0 : 1]++;
+  ck_assert(packet->status == WEFT_OK || packet->datagram == NULL);
+}
+
+static void *limited_alloc(void *user, size_t bytes, size_t align) {
+  server_memory *self = user;
+  if (atomic_load(&self->live_bytes) + bytes > atomic_load(&self->limit_bytes) ||
+      bytes > atomic_load(&self->most_bytes))
+    return NULL;
+  void *block = self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+  const size_t more = malloc_usable_size(block);
+  const size_t live = atomic_fetch_add(&self->live_bytes, more) + more;
+  size_t peak = atomic_load(&self->peak_bytes);
+  while (live > peak && !atomic_compare_exchange_weak(&self->peak_bytes, &peak, live)) {
+  }
+  atomic_fetch_add(&self->large, bytes >= SLAB_BYTES);
+  return block;
+}
+
+static void limited_free(void *user, void *block) {
+  server_memory *self = user;
+  atomic_fetch_sub(&self->live_bytes, malloc_usable_size(block));
+  self->memory.allocator.free(self->memory.allocator.user, block);
+}
+
+void server_memory_init(server_memory *self) {
+  *self = (server_memory){.allocator = {limited_alloc, limited_free, self},
+                          .limit_bytes = SIZE_MAX,
+                          .most_bytes = SIZE_MAX};
+  test_allocator_init(&self->memory, 0);
 }

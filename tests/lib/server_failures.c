@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failing lanes, scarce memory, and invalid arguments.
+// Failing lanes, products and allocations that fail, and invalid arguments.
 #define _POSIX_C_SOURCE 200809L
-#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,41 +10,6 @@
 #include "tests/lib/server_cases.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_signals.h"
-
-// Memory with a limit.
-typedef struct tight_memory {
-  test_allocator memory;
-  weft_allocator allocator;
-  atomic_size_t live_bytes, limit_bytes;
-  atomic_size_t most_bytes; // limit of one block
-  atomic_size_t large;      // blocks of SLAB_BYTES or more that were allocated
-} tight_memory;
-
-enum { SLAB_BYTES = 1 << 20 }; // what a host lane allocates for 4096 packets of (N, K)
-
-static void *tight_alloc(void *user, size_t bytes, size_t align) {
-  tight_memory *self = user;
-  if (atomic_load(&self->live_bytes) + bytes > atomic_load(&self->limit_bytes) ||
-      bytes > atomic_load(&self->most_bytes))
-    return NULL;
-  void *block = self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
-  atomic_fetch_add(&self->live_bytes, malloc_usable_size(block));
-  atomic_fetch_add(&self->large, bytes >= SLAB_BYTES);
-  return block;
-}
-
-static void tight_free(void *user, void *block) {
-  tight_memory *self = user;
-  atomic_fetch_sub(&self->live_bytes, malloc_usable_size(block));
-  self->memory.allocator.free(self->memory.allocator.user, block);
-}
-
-static void tight_init(tight_memory *self) {
-  *self = (tight_memory){.allocator = {tight_alloc, tight_free, self},
-                         .limit_bytes = SIZE_MAX,
-                         .most_bytes = SIZE_MAX};
-  test_allocator_init(&self->memory, 0);
-}
 
 // Every product takes one tick of this clock, and each tick is a quarter of the previous one, down
 // to 2.5 ms. On any machine, the lane that is calibrated last is by far the fastest and gets all
@@ -73,16 +37,10 @@ static void single_packets(weft_server_options *options) {
   options->ready_bytes = SIZE_MAX;
 }
 
-static void count_status(void *user, const weft_server_packet *packet) {
-  size_t *counts = user;
-  counts[packet->status == WEFT_OK ? 0 : 1]++;
-  ck_assert(packet->status == WEFT_OK || packet->datagram == NULL);
-}
-
 START_TEST(a_lane_that_fails_loses_no_packet) {
   for (int fall_over = 0; fall_over < 2; fall_over++) {
-    tight_memory tight;
-    tight_init(&tight);
+    server_memory tight;
+    server_memory_init(&tight);
     weft_ctx *contexts[2] = {server_context("scalar", NULL),
                              server_context(NULL, &tight.allocator)};
     weft_server *server = server_on(contexts, 2, fall_over ? second_lane : second_lane_alone);
@@ -94,7 +52,7 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
     server_request(server, 0, 0, 100);
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     size_t counts[2] = {0};
-    server_take_all(server, 100, count_status, counts);
+    server_take_all(server, 100, server_count_status, counts);
     ck_assert_uint_eq(counts[fall_over ? 0 : 1], 100);
     weft_server_stats stats;
     weft_server_get_stats(server, &stats);
@@ -108,25 +66,11 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
 }
 END_TEST
 
-// Memory used to measure lanes is freed: a server without segments takes little more than its
-// context.
-START_TEST(what_lanes_are_measured_with_goes) {
-  tight_memory tight;
-  tight_init(&tight);
-  weft_ctx *ctx = server_context(NULL, &tight.allocator);
-  weft_server *server = server_on(&ctx, 1, NULL);
-  ck_assert_uint_lt(atomic_load(&tight.live_bytes), 2 << 20);
-  weft_server_free(server);
-  weft_ctx_free(ctx);
-  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
-}
-END_TEST
-
 // A packet that no lane can make gets an error status, after each lane has tried once.
 START_TEST(what_no_lane_can_make_has_a_status) {
   enum { LANES = 3 };
-  tight_memory tight;
-  tight_init(&tight);
+  server_memory tight;
+  server_memory_init(&tight);
   weft_ctx *contexts[LANES];
   for (size_t i = 0; i < LANES; i++)
     contexts[i] = server_context("scalar", &tight.allocator);
@@ -137,7 +81,7 @@ START_TEST(what_no_lane_can_make_has_a_status) {
   server_request(server, 0, 0, 1);
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
   size_t counts[2] = {0};
-  server_take_all(server, 1, count_status, counts);
+  server_take_all(server, 1, server_count_status, counts);
   ck_assert_uint_eq(counts[1], 1);
   weft_server_stats stats;
   weft_server_get_stats(server, &stats);
@@ -146,98 +90,6 @@ START_TEST(what_no_lane_can_make_has_a_status) {
   for (size_t i = 0; i < LANES; i++)
     weft_ctx_free(contexts[i]);
   ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
-}
-END_TEST
-
-static void uncalibrated(weft_server_options *options) { options->repeatable = true; }
-
-static void serve(weft_server *server, uint32_t packets) {
-  size_t counts[2] = {0};
-  server_request(server, 0, 0, packets);
-  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
-  server_take_all(server, packets, count_status, counts);
-  ck_assert_uint_eq(counts[0], packets);
-}
-
-// Returns a server that keeps slabs of eight sizes below SLAB_BYTES.
-static weft_server *with_spares(weft_ctx *const *ctx) {
-  weft_server *server = server_on(ctx, 1, uncalibrated);
-  const uint8_t data[SEGMENT_BYTES] = {1};
-  server_push(server, 0, data, sizeof data);
-  for (uint32_t packets = 16; packets < 4096; packets *= 2)
-    serve(server, packets);
-  return server;
-}
-
-// A new size of slab is kept in place of those no longer used.
-START_TEST(sizes_that_come_are_kept_for_those_that_went) {
-  tight_memory tight;
-  tight_init(&tight);
-  weft_ctx *ctx = server_context(NULL, &tight.allocator);
-  weft_server *server = with_spares(&ctx);
-  for (int i = 0; i < 3; i++)
-    serve(server, 4096);
-  ck_assert_uint_eq(atomic_load(&tight.large), 1);
-  weft_server_free(server);
-  weft_ctx_free(ctx);
-  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
-}
-END_TEST
-
-static void room_for_13_slabs(weft_server_options *options) {
-  options->repeatable = true;
-  options->ready_bytes = (size_t)16 * SLAB_BYTES;
-}
-
-// All slabs in use at once are kept if they are a small part of ready_bytes; otherwise only FEW
-// are.
-START_TEST(small_slabs_are_kept_for_all_that_are_under_way) {
-  enum { SLABS = 13, FEW = 8, PACKETS = SLABS * 4096 };
-  static weft_server_packet packets[PACKETS];
-  for (int small = 0; small < 2; small++) {
-    tight_memory tight;
-    tight_init(&tight);
-    weft_ctx *ctx = server_context(NULL, &tight.allocator);
-    weft_server *server = server_on(&ctx, 1, small ? uncalibrated : room_for_13_slabs);
-    const uint8_t data[SEGMENT_BYTES] = {1};
-    server_push(server, 0, data, sizeof data);
-    for (int round = 0; round < 2; round++) {
-      server_request(server, 0, 0, PACKETS);
-      ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
-      for (size_t held = 0, got = 0; held < PACKETS; held += got) {
-        struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
-        ck_assert_int_eq(poll(&fd, 1, 10000), 1);
-        ck_assert_int_eq(weft_server_take(server, packets + held, PACKETS - held, &got), WEFT_OK);
-      }
-      weft_server_release(server, packets, PACKETS);
-    }
-    ck_assert_uint_eq(atomic_load(&tight.large), small ? SLABS : 2 * SLABS - FEW);
-    weft_server_free(server);
-    weft_ctx_free(ctx);
-    ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
-  }
-}
-END_TEST
-
-// Kept slabs are freed when memory for a product or a segment is lacking.
-START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
-  for (int segment = 0; segment < 2; segment++) {
-    tight_memory tight;
-    tight_init(&tight);
-    weft_ctx *ctx = server_context(NULL, &tight.allocator);
-    weft_server *server = with_spares(&ctx);
-    atomic_store(&tight.limit_bytes, atomic_load(&tight.live_bytes) + SLAB_BYTES / 4);
-    const weft_segment_id id = {7, 1, 16, SLAB_BYTES / 16};
-    const uint8_t data[1] = {1};
-    if (segment)
-      ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, 1000), WEFT_OK);
-    else
-      serve(server, 4096);
-    ck_assert_uint_eq(atomic_load(&tight.large), 1);
-    weft_server_free(server);
-    weft_ctx_free(ctx);
-    ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
-  }
 }
 END_TEST
 
@@ -419,7 +271,7 @@ START_TEST(lanes_take_no_signals) {
   server_request(server, 0, 0, 3);
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
   size_t counts[2] = {0};
-  server_take_all(server, 3, count_status, counts);
+  server_take_all(server, 3, server_count_status, counts);
   weft_server_free(server);
   weft_ctx_free(ctx);
   ck_assert_uint_gt(atomic_load(&watch.looks), 0);
@@ -452,7 +304,7 @@ START_TEST(a_failed_allocation_is_a_status) {
       status = weft_server_process(server, 0);
     if (status == WEFT_OK) {
       size_t counts[2] = {0};
-      server_take_all(server, 3, count_status, counts);
+      server_take_all(server, 3, server_count_status, counts);
       ck_assert(counts[0] == 3 || test_allocator_failed(&memory));
     } else {
       ck_assert_int_eq(status, WEFT_E_NOMEM);
@@ -526,11 +378,7 @@ END_TEST
 
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
-  tcase_add_test(cases, what_lanes_are_measured_with_goes);
   tcase_add_test(cases, what_no_lane_can_make_has_a_status);
-  tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
-  tcase_add_test(cases, small_slabs_are_kept_for_all_that_are_under_way);
-  tcase_add_test(cases, kept_slabs_are_given_back_when_memory_lacks);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
   tcase_add_test(cases, lanes_end_one_by_one);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);

@@ -207,6 +207,16 @@ static void cancel(scene *s) {
   s->withdrawn += before - after;
 }
 
+static void cancel_segment(scene *s) {
+  const uint64_t client = fixture_below(CLIENTS + 1);
+  const weft_segment_id *id = &s->segment[fixture_below(SEGMENTS)].id;
+  const size_t before = stats_of(s).pending_packets;
+  EXPECT_OK(weft_server_cancel_segment(s->server, client, id->stream, id->segment));
+  const size_t after = stats_of(s).pending_packets;
+  EXPECT(after <= before && (client < CLIENTS || after == before));
+  s->withdrawn += before - after;
+}
+
 static void drop(scene *s) {
   served *of = &s->segment[fixture_below(SEGMENTS)];
   const bool had = weft_server_has(s->server, of->id.stream, of->id.segment);
@@ -314,8 +324,9 @@ static void scene_free(scene *s) {
 }
 
 static void run(unsigned one_of) {
-  static void (*const calls[])(scene *) = {push,          push, request, request, request, cancel,
-                                           let_time_pass, drop, process, process, take,    release};
+  static void (*const calls[])(scene *) = {push,    push,           request,       request, request,
+                                           cancel,  cancel_segment, let_time_pass, drop,    process,
+                                           process, take,           release};
   scene s;
   scene_new(&s, one_of);
   for (size_t step = 0; step < STEPS; step++) {

@@ -508,6 +508,7 @@ int main(void) {
   tcase_add_test(tests, repeatable_lanes_are_not_measured);
   server_add_failure_tests(tests);
   server_add_meeting_tests(tests);
+  server_add_memory_tests(tests);
   server_add_waiting_tests(tests);
   suite_add_tcase(suite, tests);
   return test_main(suite);

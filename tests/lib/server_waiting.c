@@ -2,6 +2,7 @@
 // Waiting requests: segments take turns, clients and segments can be withdrawn early, and the
 // number of packets waiting is limited.
 #define _POSIX_C_SOURCE 200809L
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -224,6 +225,48 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
 }
 END_TEST
 
+// --- releasing ---
+
+static bool is_readable(weft_server *server) {
+  struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+  return poll(&fd, 1, 0) == 1;
+}
+
+static void take_held(weft_server *server, weft_server_packet *held, size_t count) {
+  for (size_t got = 0, more; got < count; got += more) {
+    struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+    ck_assert_int_eq(weft_server_take(server, held + got, count - got, &more), WEFT_OK);
+  }
+}
+
+// A release that lets requests go on wakes a loop that waits for the descriptor alone, since it
+// computed its timeout while there was nothing to wait for; and it stays awake until it has called
+// process, though it finds nothing to take.
+START_TEST(a_release_wakes_who_sleeps) {
+  one_lane lane = open_lane(in_fours_few_ready);
+  weft_server_packet held[20];
+  size_t got = 9;
+  server_request(lane.server, 0, 0, 20);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  take_held(lane.server, held, 16);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 1000);
+  ck_assert(!is_readable(lane.server));
+  weft_server_release(lane.server, held, 3); // not yet a whole product
+  ck_assert(!is_readable(lane.server));
+  weft_server_release(lane.server, held + 3, 1);
+  ck_assert(is_readable(lane.server));
+  ck_assert_int_eq(weft_server_take(lane.server, held + 16, 4, &got), WEFT_OK);
+  ck_assert(got == 0 && is_readable(lane.server));
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  take_held(lane.server, held + 16, 4);
+  ck_assert_uint_eq(pending(lane.server), 0);
+  weft_server_release(lane.server, held + 4, 16); // nothing waits for this
+  ck_assert(!is_readable(lane.server));
+  close_lane(&lane);
+}
+END_TEST
+
 // --- cancelling ---
 
 // A client that cancels gets no more packets, except those that are already being made.
@@ -251,6 +294,38 @@ START_TEST(who_cancels_waits_for_nothing) {
     ck_assert_uint_eq(seen.client[i], 3);
   ck_assert_uint_eq(pending(lane.server), 0);
   ck_assert_int_eq(weft_server_cancel(NULL, 3), WEFT_E_ARGUMENT);
+  close_lane(&lane);
+}
+END_TEST
+
+// A client that cancels one segment still gets packets of the others, and other clients of that
+// one.
+START_TEST(who_cancels_one_segment_waits_for_the_others) {
+  one_lane lane = open_lane(in_fours_gathered);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 0, 2, 1);
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 1, 1, 1);
+  const struct {
+    uint64_t client, stream, segment, left;
+  } cancels[] = {{1, 7, 2, 4}, {1, 8, 0, 4}, {1, 7, 9, 4}, {3, 7, 0, 4}, // nothing waits for these
+                 {1, 7, 0, 2}, {1, 7, 0, 2}};
+  for (size_t i = 0; i < sizeof cancels / sizeof cancels[0]; i++) {
+    ck_assert_int_eq(weft_server_cancel_segment(lane.server, cancels[i].client, cancels[i].stream,
+                                                cancels[i].segment),
+                     WEFT_OK);
+    ck_assert_uint_eq(pending(lane.server), cancels[i].left);
+  }
+  ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
+  server_take_all(lane.server, 2, note_client, &seen);
+  ck_assert(seen.client[0] == 2 && seen.client[1] == 1);
+  ck_assert_int_eq(weft_server_cancel_segment(NULL, 1, 7, 0), WEFT_E_ARGUMENT);
+  // A segment that was kept only for that request goes.
+  ck_assert_int_eq(request_at(lane.server, 0, 1, 1, 900), WEFT_OK);
+  ck_assert_int_eq(weft_server_cancel_segment(lane.server, 1, 7, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 1000), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 0));
   close_lane(&lane);
 }
 END_TEST
@@ -308,7 +383,7 @@ START_TEST(what_was_promised_outlives_a_drop) {
   server_request(lane.server, 1, 0, 3);
   ck_assert_int_eq(weft_server_drop(lane.server, 7, 1), WEFT_OK);
   ck_assert_int_eq(weft_server_cancel(lane.server, 0), WEFT_OK);
-  ck_assert_int_le(weft_server_deadline(lane.server), 0);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 0); // the time of the last call, not earlier
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
   ck_assert(!weft_server_has(lane.server, 7, 1));
   weft_server_stats stats;
@@ -333,11 +408,41 @@ START_TEST(what_waits_has_a_bound) {
   ck_assert_int_eq(request_at(lane.server, 0, 0, 7, 0), WEFT_E_BUFFER);
   ck_assert_int_eq(request_at(lane.server, 0, 0, 6, 0), WEFT_OK);
   ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
-  ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_BUFFER);
-  ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_BUFFER);
+  // Even a server in which nothing waits cannot take these.
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 10, 0), WEFT_OK);
   // Segment 3 is unknown, whatever room there is.
-  ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN);
-  server_take_all(lane.server, 10, note_client, &seen);
+  ck_assert_int_eq(request_at(lane.server, 3, 0, 1, 0), WEFT_E_FOREIGN);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  server_take_all(lane.server, 20, note_client, &seen);
+  close_lane(&lane);
+}
+END_TEST
+
+// Of a batch of requests one is refused, because its segment has gone: as embedding.md says, the
+// caller goes on after it.
+START_TEST(requests_go_on_after_one_that_is_refused) {
+  one_lane lane = open_lane(in_fours);
+  sequence seen = {.server = lane.server};
+  const weft_server_request wants[] = {{7, 9, 0, 1}, {7, 0, 1, 1}, {7, 8, 0, 1},
+                                       {7, 9, 0, 1}, {7, 1, 1, 2}, {7, 9, 0, 1}};
+  const size_t count = sizeof wants / sizeof wants[0];
+  size_t at = 0, accepted = 0, gone = 0;
+  weft_status status = WEFT_OK;
+  while (at < count && status == WEFT_OK) {
+    status = weft_server_request_many(lane.server, wants + at, count - at, 0, &accepted);
+    at += accepted;
+    if (status == WEFT_E_FOREIGN) {
+      at++;
+      gone++;
+      status = WEFT_OK;
+    }
+  }
+  ck_assert(at == count && status == WEFT_OK && gone == 4);
+  ck_assert_uint_eq(pending(lane.server), 3);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  server_take_all(lane.server, 3, note_client, &seen);
   close_lane(&lane);
 }
 END_TEST
@@ -357,10 +462,13 @@ void server_add_waiting_tests(TCase *cases) {
   tcase_add_test(cases, full_products_do_not_overtake_what_is_due);
   tcase_add_test(cases, full_products_overtake_what_is_gathered);
   tcase_add_test(cases, the_rest_of_a_product_gathers_from_its_own_time_on);
+  tcase_add_test(cases, a_release_wakes_who_sleeps);
   tcase_add_test(cases, who_cancels_waits_for_nothing);
+  tcase_add_test(cases, who_cancels_one_segment_waits_for_the_others);
   tcase_add_test(cases, who_cancels_keeps_no_segment);
   tcase_add_test(cases, a_segment_is_dropped_before_its_time);
   tcase_add_test(cases, what_was_promised_outlives_a_drop);
   tcase_add_test(cases, what_waits_has_a_bound);
+  tcase_add_test(cases, requests_go_on_after_one_that_is_refused);
   tcase_add_test(cases, the_bound_of_what_waits_is_large);
 }

@@ -84,6 +84,7 @@ _declare({
     "weft_server_request_many": (ctypes.c_int, [_handle, ctypes.POINTER(_ServerRequest), _size, ctypes.c_int64,
                                                 _written]),
     "weft_server_cancel": (ctypes.c_int, [_handle, ctypes.c_uint64]),
+    "weft_server_cancel_segment": (ctypes.c_int, [_handle, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64]),
     "weft_server_fd": (ctypes.c_int, [_handle]),
     "weft_server_deadline": (ctypes.c_int64, [_handle]),
     "weft_server_process": (ctypes.c_int, [_handle, ctypes.c_int64]),
@@ -160,8 +161,8 @@ def _freer(marks):
 class Server(_CalledBack):
     """Codes on one thread for each of its contexts, divides work by their measured speeds, and never waits.
 
-    push segments and request packets; call process at deadline_us; when the server, whose fileno() works with
-    select and asyncio, is readable, take packets(). clock_us returns microseconds, with which its threads are
+    push segments and request packets; call process at deadline_us, and when the server, whose fileno() works with
+    select and asyncio, is readable; then take packets(). clock_us returns microseconds, with which its threads are
     measured; they call it. The times passed to calls may be from another clock.
     """
 
@@ -227,7 +228,8 @@ class Server(_CalledBack):
         """Requests packets, in the order of the ServerRequests. Error: that of the first one not accepted.
 
         Its attribute `accepted` is how many were accepted before it. WEFT_E_FOREIGN: no such segment.
-        WEFT_E_BUFFER: more than pending_packets would be pending; ask again when some have been made.
+        WEFT_E_BUFFER: more than pending_packets would be pending; ask again when some have been made. After either,
+        the requests behind it have not been tried.
         """
         requests = [ServerRequest(*one) for one in requests]
         table = (_ServerRequest * len(requests))(*(
@@ -243,10 +245,18 @@ class Server(_CalledBack):
         """Drops a client's pending requests; packets that are ready or being made still come."""
         _check(self._run(_c.weft_server_cancel, _whole("client", client, 64)))
 
+    def cancel_segment(self, client, stream, segment):
+        """The same for one segment, for example one that the client has decoded."""
+        _check(self._run(_c.weft_server_cancel_segment, _whole("client", client, 64), _whole("stream", stream, 64),
+                         _whole("segment", segment, 64)))
+
     # --- Time and packets
 
     def fileno(self):
-        """Returns a descriptor that is readable while packets wait to be taken. The server owns it; do not close it."""
+        """Returns a descriptor that is readable while packets wait to be taken, or process should be called.
+
+        The server owns it; do not close it.
+        """
         return self._run(_c.weft_server_fd)
 
     @property

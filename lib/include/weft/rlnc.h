@@ -72,7 +72,9 @@ typedef struct weft_encoder_options {
   uint64_t first_seed; // seeded: packet_seed of the first coded packet; counts up from there
   // 0: dense, every coefficient nonzero. Otherwise each coefficient is nonzero with probability
   // density_q16 / 65536, and all-zero packets are skipped, which takes about 65536 / (n *
-  // density_q16) draws a packet where n * density_q16 is small.
+  // density_q16) draws a packet where n * density_q16 is small. From a density of 2 * ln(n) / n on
+  // (0.35 for n = 16, 0.13 for 64, 0.043 for 256) a receiver needs on average at most 0.4 % more
+  // packets than n. With half of that it needs 13 to 23 % more, with a quarter twice as many.
   uint16_t density_q16;
 } weft_encoder_options;
 
@@ -267,7 +269,7 @@ typedef struct weft_reading {
   size_t out_stride;   // bytes; does not matter for count = 1
   weft_mem mem;        // of out
   // Result: WEFT_OK; or WEFT_PENDING: not all of these blocks are known, and none was read. If the
-  // call fails, WEFT_OK only where the blocks were read.
+  // call fails, WEFT_OK only where the blocks were read; a call that is refused read none.
   weft_status status;
 } weft_reading;
 
@@ -314,10 +316,12 @@ typedef struct weft_decode_job {
   const uint8_t *const *payload_rows; // n rows of k bytes, or
   const uint8_t *payload;             // payload + i * payload_stride
   size_t payload_stride;
-  uint8_t *out;       // (n, k), row stride out_stride bytes; no overlap with the payloads
-  size_t out_stride;  // bytes
-  weft_mem mem;       // of payloads and out
-  weft_status status; // result: WEFT_OK or WEFT_E_SINGULAR; out is then undefined
+  uint8_t *out;      // (n, k), row stride out_stride bytes; no overlap with the payloads
+  size_t out_stride; // bytes
+  weft_mem mem;      // of payloads and out
+  // Result: WEFT_OK or WEFT_E_SINGULAR; out is then undefined. If the call fails, WEFT_OK only
+  // where the job was done.
+  weft_status status;
 } weft_decode_job;
 
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its

@@ -38,8 +38,10 @@ typedef struct weft_server weft_server;
 #define WEFT_SERVER_MAX_LANES 16u
 
 typedef struct weft_server_options {
-  weft_ctx *const *contexts; // (context_count) one lane each; they must outlive the server
-  size_t context_count;      // 1..WEFT_SERVER_MAX_LANES
+  // (context_count) one lane each; they must outlive the server. Whatever belongs to no lane has
+  // memory of contexts[0]'s allocator: the server, segments, requests.
+  weft_ctx *const *contexts;
+  size_t context_count; // 1..WEFT_SERVER_MAX_LANES
   // A monotonic clock in microseconds, also called from library threads. It is used only to measure
   // the lanes: the now_us of calls may come from another clock that does not go backwards.
   int64_t (*now_us)(void *user);
@@ -49,7 +51,9 @@ typedef struct weft_server_options {
   // Never less than four of the largest packets of the segments pushed so far. A product gets at
   // most a quarter of it, and is begun while three quarters or less are in use. A lane on the host
   // keeps the memory of up to eight released products for the next ones, or of up to 64 if together
-  // they take no more than a quarter of the bound, until memory is short.
+  // they take no more than a quarter of the bound, until memory is short. Not counted are the
+  // coefficients of products in the making, packets * n bytes: a lane has those of one product at a
+  // time, or of several that take up to 4 MiB with their packets; a device up to three times that.
   size_t ready_bytes;
   // Longest time that a request waits for others to share its product while a lane has little to
   // do; 0: no wait.
@@ -58,7 +62,8 @@ typedef struct weft_server_options {
   // Most packets that may wait: requested and not begun; 0: 16 Mi. SIZE_MAX: limited only by
   // memory.
   size_t pending_packets;
-  uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
+  // 0: dense coefficients; else as weft_encoder_options, which says what it costs receivers.
+  uint16_t density_q16;
   // What happens when a lane's device fails. true: its work goes to the other lanes, so that no
   // packet is lost while one lane works. false: that work ends with the device's status.
   bool fall_over;
@@ -76,7 +81,8 @@ weft_status weft_server_new(const weft_server_options *options, weft_server **ou
 // invalid.
 void weft_server_free(weft_server *server); // accepts NULL
 
-// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k). When
+// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k); zeros
+// follow up to n * k, and receivers decode them, too: no packet carries the true length. When
 // the budget is exceeded, expired segments are evicted first, then the least recently requested
 // ones; segments with packets pending or in the making stay. Errors: WEFT_E_NOMEM when eviction
 // would not make enough room (nothing is evicted then) or memory cannot be allocated; WEFT_E_STATE
@@ -97,10 +103,11 @@ typedef struct weft_server_request {
   uint32_t packets; // >= 1
 } weft_server_request;
 
-// Requests coded packets. *accepted receives how many requests were accepted, in order; the rest
-// were refused because of the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed,
-// expired, dropped or evicted); WEFT_E_BUFFER: more than pending_packets would wait; request again
-// when some packets have come; WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
+// Requests coded packets. *accepted receives how many requests were accepted, in order; the first
+// error is that of requests[*accepted], and none after it was tried. Errors: WEFT_E_FOREIGN: no
+// such segment (never pushed, expired, dropped or evicted); go on with the next request.
+// WEFT_E_BUFFER: more than pending_packets would wait; request again when some packets have come.
+// WEFT_E_ARGUMENT (NULL, no packets, more of them than pending_packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted);
 // Drops what `client` still waits for, in all segments; it is no error if there is nothing. Packets
@@ -108,10 +115,18 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 // Errors: WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_cancel(weft_server *server, uint64_t client);
 
-// Readable while packets wait to be taken. The descriptor belongs to the server; do not close it.
+// The same for one segment, for example one that the client has decoded. No such segment is no
+// error either. Takes time in proportion to the requests that wait for the segment.
+weft_status weft_server_cancel_segment(weft_server *server, uint64_t client, uint64_t stream,
+                                       uint64_t segment);
+
+// Readable while packets wait to be taken, and from a release that lets work go on which unreleased
+// packets held up until weft_server_process is called. The descriptor belongs to the server; do not
+// close it.
 int weft_server_fd(const weft_server *server);
-// When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. A time
-// in the past means at once, for example when the requests for a segment fill a product.
+// When weft_server_process must be called next; INT64_MAX if nothing waits for time to pass. Never
+// before the last now_us that a call was given; that time means at once, for example when the
+// requests for a segment fill a product.
 int64_t weft_server_deadline(const weft_server *server);
 // Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
 // for the next call. Later failures of a product are reported in the status of its packets.
@@ -132,6 +147,8 @@ typedef struct weft_server_packet {
 // WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
                              size_t *count);
+// Makes room in ready_bytes. If requests waited for that, the descriptor becomes readable, since
+// the deadline may now be earlier than the caller knows.
 void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count);
 
 typedef struct weft_server_lane_stats {

@@ -59,7 +59,7 @@ void peer_log(peer_log_level level, const char *event, const char *format, ...) 
 typedef struct peer_view {
   const peer_settings *settings;
   weft_node *node;
-  const weft_feed *feed; // NULL unless this is a source
+  weft_feed *feed;       // NULL unless this is a source
   const weft_sink *sink; // NULL unless this is a peer that has joined
   gint64 start_us;       // when it started
   gint64 play_us;        // joined: when playback began; 0: not yet

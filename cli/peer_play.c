@@ -92,15 +92,15 @@ static gint64 segment_us(const weft_stream *s) {
              : 0;
 }
 
-// Returns for how long a segment plays: by the rate or, live without one, until the next one does.
+// Returns for how long a segment plays: live until the next one does, as the rate is only what the
+// source was told; else by the rate.
 static gint64 plays_for_us(const weft_engine *engine, const weft_stream *s, uint64_t segment) {
   enum { MOST_US = 5000000 }; // if the input pauses
   gint64 at_us, next_us;
-  if (s->rate_bits_per_s || s->mode != WEFT_MODE_LIVE ||
-      weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
+  if (s->mode != WEFT_MODE_LIVE || weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
       weft_engine_play_time(engine, segment + 1, &next_us) != WEFT_OK)
     return segment_us(s);
-  return CLAMP(next_us - at_us, 0, MOST_US);
+  return CLAMP(next_us - at_us, 0, s->rate_bits_per_s ? segment_us(s) : MOST_US);
 }
 
 // Returns whether the segment may be played now; else sets due_us to when it may.

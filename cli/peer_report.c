@@ -86,6 +86,9 @@ static void put_playback(GString *out, const peer_view *view, const weft_engine_
        view->sink ? (double)weft_sink_bytes(view->sink) : 0},
       {"weft_peer_taken_bytes_total", "counter", "Bytes read from the input.",
        view->feed ? (double)weft_feed_taken(view->feed) : 0},
+      {"weft_peer_input_dropped_total", "counter",
+       "Datagrams of the input that the kernel dropped, because they were not read in time.",
+       view->feed ? (double)weft_feed_dropped(view->feed) : 0},
   };
   put_metrics(out, metrics, G_N_ELEMENTS(metrics));
 }
@@ -155,7 +158,7 @@ char *peer_status(const peer_view *view) {
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
       "{s:s, s:s, s:s, s:s?, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
-      "s:I, s:I, s:I, s:f, s:f, s:b}, s:I, s:I}",
+      "s:I, s:I, s:I, s:f, s:f, s:b}, s:I, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
       weft_address_text(&own, address), "mapped",
       mapped ? weft_address_text(&view->port.outside, outside) : NULL, "healthy",
@@ -169,7 +172,8 @@ char *peer_status(const peer_view *view) {
       "continuity", continuity(e), "forgone", (double)e->forgone / WEFT_POLICY_CLASSES,
       "link_narrow", (int)e->narrow, "played_bytes",
       (json_int_t)(view->sink ? weft_sink_bytes(view->sink) : 0), "taken_bytes",
-      (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0));
+      (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0), "input_dropped",
+      (json_int_t)(view->feed ? weft_feed_dropped(view->feed) : 0));
   char *text = json_dumps(root, JSON_INDENT(2));
   char *out = g_strconcat(text ? text : "{}", "\n", NULL);
   free(text);

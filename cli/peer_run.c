@@ -83,6 +83,19 @@ static void look_at_rate(peer_run_state *r, gint64 now_us) {
   r->rate_taken = taken;
 }
 
+// Warns of datagrams that came faster than they were read: at the first, and whenever there are
+// twice as many.
+static void look_at_dropped(peer_run_state *r) {
+  const guint64 dropped = r->feed ? weft_feed_dropped(r->feed) : 0;
+  if (dropped == r->dropped_seen)
+    return;
+  const bool news = r->dropped_told == 0 || dropped >= 2 * r->dropped_told;
+  r->dropped_seen = dropped;
+  r->dropped_told = news ? dropped : r->dropped_told;
+  peer_log(news ? PEER_WARNING : PEER_DEBUG, "input-dropped", "datagrams=%" G_GUINT64_FORMAT,
+           dropped);
+}
+
 static void pump_live(peer_run_state *r, gint64 now_us) {
   const weft_status status = weft_feed_pump(r->feed, weft_node_engine(r->node), now_us);
   if (status == WEFT_E_IO)
@@ -144,6 +157,7 @@ static void failed(void *user, weft_status status) {
 // --- The loop: ten times a second, and when something is due
 
 static gboolean on_tick(gpointer user) {
+  look_at_dropped(user);
   peer_end_look(user, g_get_monotonic_time());
   return G_SOURCE_CONTINUE;
 }

@@ -35,8 +35,9 @@ typedef struct peer_run_state {
   guint64 seen;                  // the count of what was new, by then
   gint64 rate_us;                // live source: when rate_taken bytes had been taken
   guint64 rate_taken;
-  bool rate_told;  // the user knows that windows are too short for the rate
-  gint64 ended_us; // when everything was played, or given; 0: not yet
+  guint64 dropped_seen, dropped_told; // datagrams of the input: as of the last look, last warning
+  bool rate_told;                     // the user knows that windows are too short for the rate
+  gint64 ended_us;                    // when everything was played, or given; 0: not yet
   // Playback in a mode that the engine does not pace: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;

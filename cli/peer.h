@@ -66,9 +66,10 @@ typedef struct peer_view {
   bool healthy;
   weft_port_map_event port; // --map-port: the last answer; all zero: none yet
 } peer_view;
-char *peer_metrics(const peer_view *view);     // Prometheus text
-char *peer_status(const peer_view *view);      // JSON
-void peer_tell_summary(const peer_view *view); // a line of the log
+char *peer_metrics(const peer_view *view); // Prometheus text
+char *peer_status(const peer_view *view);  // JSON
+// A line of the log, by the statistics from before the node left.
+void peer_tell_summary(const peer_view *view, const weft_node_statistics *s);
 // For weft_http_options.page, user: a peer_view.
 char *peer_page(void *user, const char *path, const char **type, unsigned *status);
 

@@ -183,3 +183,42 @@ void peer_play_pump(peer_run_state *r, gint64 now_us) {
     }
   }
 }
+
+// --- What is left when the run was stopped
+
+static gboolean on_over(gpointer user) {
+  peer_run_state *r = user;
+  r->hurried = true;
+  g_main_loop_quit(r->loop);
+  return G_SOURCE_REMOVE;
+}
+
+// Counts what can be played and was not.
+static uint64_t unplayed(weft_engine *engine) {
+  uint64_t segment, all = 0;
+  size_t bytes;
+  while (weft_engine_readable(engine, &segment, &bytes) == WEFT_OK) {
+    all += bytes;
+    if (weft_engine_release(engine) != WEFT_OK)
+      break;
+  }
+  return all;
+}
+
+weft_status peer_play_rest(peer_run_state *r, uint64_t *left) {
+  *left = 0;
+  if (weft_sink_owed(r->sink) == 0)
+    return weft_sink_pump(r->sink, G_MAXINT64 / 2); // udp: at once
+  GSource *over = g_timeout_source_new((guint)MIN(r->s->linger_s * 1e3, 1e9));
+  g_source_set_callback(over, on_over, r, NULL);
+  (void)g_source_attach(over, NULL);
+  weft_status status;
+  while ((status = play(r, g_get_monotonic_time())) == WEFT_OK && weft_sink_owed(r->sink) > 0 &&
+         !r->hurried)
+    g_main_loop_run(r->loop); // until there is room (peer_run_wake), a second signal, or on_over
+  g_source_destroy(over);
+  g_source_unref(over);
+  if (status == WEFT_OK && weft_sink_owed(r->sink) > 0)
+    *left = weft_sink_owed(r->sink) + unplayed(weft_node_engine(r->node));
+  return status;
+}

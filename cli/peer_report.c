@@ -198,10 +198,8 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
   return NULL;
 }
 
-void peer_tell_summary(const peer_view *view) {
-  weft_node_statistics s;
-  weft_node_get_statistics(view->node, &s);
-  const weft_engine_statistics *e = &s.engine;
+void peer_tell_summary(const peer_view *view, const weft_node_statistics *s) {
+  const weft_engine_statistics *e = &s->engine;
   const struct {
     const char *name;
     gint64 value;
@@ -213,12 +211,12 @@ void peer_tell_summary(const peer_view *view) {
       {"stalls", (gint64)e->stalls},
       {"startup_ms", e->startup_us / 1000},
       {"join_to_play_ms", view->play_us ? (view->play_us - view->start_us) / 1000 : -1},
-      {"had_all", (gint64)s.had_all},
-      {"left_early", (gint64)s.left_early},
+      {"had_all", (gint64)s->had_all},
+      {"left_early", (gint64)s->left_early},
       {"bytes", view->sink ? (gint64)weft_sink_bytes(view->sink) : 0},
-      {"sent", (gint64)s.sent},
-      {"sent_bytes", (gint64)s.sent_bytes},
-      {"received_bytes", (gint64)s.received_bytes},
+      {"sent", (gint64)s->sent},
+      {"sent_bytes", (gint64)s->sent_bytes},
+      {"received_bytes", (gint64)s->received_bytes},
       {"innovative", (gint64)e->received_innovative},
       {"dependent", (gint64)e->received_dependent},
       {"late", (gint64)e->received_late},

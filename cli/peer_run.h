@@ -19,6 +19,7 @@ typedef struct peer_run_state {
   peer_view view;
   int code;
   bool stopped;
+  bool hurried;                  // stopped, and what is left is not to be waited for
   bool no_stream;                // a node answered that has none we may take
   weft_status failed;            // a node answered with one that could not begin here
   bool ready;                    // systemd was notified
@@ -68,6 +69,10 @@ void peer_play_succeeded(peer_run_state *r);
 bool peer_play_seek(void *user, uint64_t position);
 // Writes what may be played now.
 void peer_play_pump(peer_run_state *r, gint64 now_us);
+// To be called once the run has stopped and its loop has ended: writes what was played, or could be
+// by then. Waits for the reader of a pipe, for --linger at most; returns how many bytes it did not
+// take. WEFT_E_IO: weft_sink_error says why.
+weft_status peer_play_rest(peer_run_state *r, uint64_t *left);
 
 // peer_names.c. Called when an address of that word (weft_node_event.host) does not answer: if the
 // word is a name, looks it up again on a thread.

@@ -103,7 +103,8 @@ expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from
 expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from 1000000000
 [ "$(cat kept.txt)" = kept ] || fail "--from past the end emptied the output"
 
-# --- A named pipe: its reader may come late or stall, and SIGTERM still ends the peer.
+# --- A named pipe: its reader may come late, and SIGTERM still ends the peer. (For one that stalls:
+# cut_test.sh.)
 stream_of() { # NAME: waits until it has the stream
   local i
   for ((i = 0; i < 200; i++)); do
@@ -126,12 +127,6 @@ mkfifo out.pipe
 start unread join --source "127.0.0.1:$port" --output out.pipe --startup 0
 stream_of unread
 ends_by_term "$pid" "a named pipe that nobody reads"
-start stalled join --source "127.0.0.1:$port" --output out.pipe --startup 0
-stream_of stalled
-exec 8<out.pipe
-sleep 1
-ends_by_term "$pid" "a named pipe whose reader stalls"
-exec 8<&-
 start piped join --source "127.0.0.1:$port" --output out.pipe --startup 0
 piped=$pid
 stream_of piped

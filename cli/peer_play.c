@@ -5,21 +5,25 @@
 #include "cli/peer_options.h"
 #include "cli/peer_run.h"
 
-bool peer_play_seek(void *user, uint64_t position) {
-  peer_run_state *r = user;
+// Continues at this byte of the stream. Returns false if that is impossible.
+static bool go_on_at(peer_run_state *r, uint64_t at) {
   const weft_stream *stream = weft_node_stream(r->node);
   const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
-  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
-      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
-          WEFT_OK)
+  if (stream->mode != WEFT_MODE_VOD || at >= stream->bytes ||
+      weft_engine_seek(weft_node_engine(r->node), at / each, g_get_monotonic_time()) != WEFT_OK)
     return false;
-  r->skip_segment = position / each;
-  r->skip = (size_t)(position % each);
+  r->skip_segment = at / each;
+  r->skip = (size_t)(at % each);
   r->ended_us = 0;
-  weft_sink_move(r->sink, position);
-  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
+  weft_sink_move(r->sink, at - r->first);
+  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, at);
   peer_run_wake(r);
   return true;
+}
+
+bool peer_play_seek(void *user, uint64_t position) {
+  peer_run_state *r = user;
+  return position < weft_node_stream(r->node)->bytes - r->first && go_on_at(r, r->first + position);
 }
 
 // Returns the byte at which --from says to begin, which may be past the end.
@@ -71,15 +75,16 @@ void peer_play_open(peer_run_state *r) {
   if (!can_begin(r, stream))
     return;
   peer_options_tell_unused(r->s->given, PEER_JOIN, stream->mode);
+  r->first = beginning(r->s, stream);
   if (weft_sink_open(r->output, (size_t)stream->blocks * stream->block_bytes,
-                     stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
+                     stream->mode == WEFT_MODE_VOD ? stream->bytes - r->first : 0,
                      stream->mode == WEFT_MODE_BULK, &why))
     r->sink = r->output;
   r->view.sink = r->sink;
   r->alone_us = r->news_us = g_get_monotonic_time(); // the stream may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
-  else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
+  else if (r->first > 0 && !go_on_at(r, r->first))
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such position"));
   else if (!weft_sink_has_room(r->sink)) // no client has asked for it yet
     peer_log(PEER_INFO, "waiting", "reader_of=%s", r->s->output);

@@ -44,6 +44,7 @@ typedef struct peer_run_state {
   gint64 play_us, due_us;
   uint32_t forgone; // as last logged: sixteenths of the stream; narrow: for want of own link
   bool narrow;
+  uint64_t first;        // the byte of the stream at which the output begins (--from)
   uint64_t skip_segment; // after a seek: the first `skip` bytes of this one are not wanted
   size_t skip;
 } peer_run_state;
@@ -65,7 +66,8 @@ void peer_keep_heap_small(weft_engine_mode mode);
 void peer_play_open(peer_run_state *r);
 // Prepares the output for the stream that succeeds the one before.
 void peer_play_succeeded(peer_run_state *r);
-// Goes on at this byte of the stream (user: the run). Returns false if that is impossible.
+// Continues at this byte of the output (user: the run), whose first one is the stream's `first`.
+// Returns false if that is impossible.
 bool peer_play_seek(void *user, uint64_t position);
 // Writes what may be played now.
 void peer_play_pump(peer_run_state *r, gint64 now_us);

@@ -163,6 +163,30 @@ same in.bin whole.bin "the whole over HTTP"
 kill -TERM "$seeker"
 wait "$seeker" || fail "the HTTP output after SIGTERM: exit $?"
 
+# With --from the URL is the film from there on, for clients with and without ranges, first and later.
+first=$((1500000 / 188 * 188))
+left=$((3000000 - first))
+http_port=$((20000 + RANDOM % 20000))
+start later join --source "127.0.0.1:$port" --output "http://127.0.0.1:$http_port/" --startup 100 --linger 30 --timeout 60 --from 500ms
+later=$pid
+stream_of later
+from() { # FIRST LAST FILE HEADER...: expects those bytes, counted from where it begins, and that header
+  http_get 127.0.0.1 "$http_port" / "$3" ${5:+"$5"} || fail "--from over HTTP: no answer to '${5:-}'"
+  body_of "$3"
+  head_of "$3" | grep -qi "^$4" || fail "--from over HTTP, '${5:-}': no $4 in $(head_of "$3")"
+  [ "$(stat -c %s "$3")" -eq $(($2 - $1 + 1)) ] || fail "--from over HTTP, '${5:-}': $(stat -c %s "$3") bytes"
+  cmp -i $((first + $1)):0 -n $(($2 - $1 + 1)) in.bin "$3" || fail "--from over HTTP, '${5:-}': other bytes"
+}
+from 0 $((left - 1)) from1.bin "content-length: $left"
+from 0 $((left - 1)) from2.bin "content-range: bytes 0-$((left - 1))/$left" "Range: bytes=0-"
+from 1000000 1200000 from3.bin "content-range: bytes 1000000-1200000/$left" "Range: bytes=1000000-1200000"
+from $((left - 1000)) $((left - 1)) from4.bin "content-range: bytes $((left - 1000))-$((left - 1))/$left" "Range: bytes=-1000"
+from 0 $((left - 1)) from5.bin "content-length: $left"
+http_get 127.0.0.1 "$http_port" / from6.bin "Range: bytes=$left-"
+head_of from6.bin | grep -q ' 416 ' || fail "--from over HTTP: a range past the end: $(head -n 1 from6.bin.raw)"
+kill -TERM "$later"
+wait "$later" || fail "--from over HTTP after SIGTERM: exit $?"
+
 # --- An HTTP client may be slower than the stream: it gets the rest after the end. One that reads
 # nothing is left.
 head -c 7000000 /dev/urandom >long.bin

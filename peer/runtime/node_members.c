@@ -315,7 +315,7 @@ void weft_node_seek(weft_node *node) {
     return;
   for (size_t i = 0; i < bootstrap_count(node); i++) {
     node_bootstrap *b = &node->bootstrap[i];
-    if (b->link != NONE || node->now_us < b->next_us || !its_turn(node, i))
+    if (b->link != NONE || b->over || node->now_us < b->next_us || !its_turn(node, i))
       continue;
     b->next_us = node->now_us + NODE_RETRY_US;
     if (linked(node, &b->address))

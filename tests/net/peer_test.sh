@@ -50,6 +50,14 @@ exec 7>&-
 start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # joins after that
 cut[cut3]=$pid
 
+# --- A live source that ends while its viewers have a lag to play, longer than an unanswered call
+# takes. Checked at the end, too.
+start tailsource source --input - --listen 127.0.0.1:0 --rate 4M --lag 12s < <(cat in.bin)
+tail_source=$pid
+port=$(port_of tailsource)
+start tail1 join --source "127.0.0.1:$port" --output tail1.bin --log-level debug
+tail1=$pid
+
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by
 # SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60 --stream 12
@@ -396,6 +404,12 @@ for name in cut1 cut2; do
   bytes=$(stat -c %s "$name.bin")
   [ "$bytes" -ge 300000 ] || fail "$name played only $bytes bytes"
 done
+
+# --- The source of a live stream has left at its end, and viewers do not look for it.
+wait "$tail1" || fail "join with a lag longer than a call: exit $?"
+wait "$tail_source" || fail "a live source with a long lag: exit $?"
+same in.bin tail1.bin 'a long lag'
+grep -q unreachable tail1.log && fail 'a viewer calls the source of a live stream that has ended'
 
 # --- A live source that is stopped says where the stream ends: every peer gets all of it, and exits
 # 0.

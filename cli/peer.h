@@ -59,16 +59,17 @@ void peer_log(peer_log_level level, const char *event, const char *format, ...) 
 typedef struct peer_view {
   const peer_settings *settings;
   weft_node *node;
-  const weft_feed *feed; // NULL unless this is a source
+  weft_feed *feed;       // NULL unless this is a source
   const weft_sink *sink; // NULL unless this is a peer that has joined
   gint64 start_us;       // when it started
   gint64 play_us;        // joined: when playback began; 0: not yet
   bool healthy;
   weft_port_map_event port; // --map-port: the last answer; all zero: none yet
 } peer_view;
-char *peer_metrics(const peer_view *view);     // Prometheus text
-char *peer_status(const peer_view *view);      // JSON
-void peer_tell_summary(const peer_view *view); // a line of the log
+char *peer_metrics(const peer_view *view); // Prometheus text
+char *peer_status(const peer_view *view);  // JSON
+// A line of the log, by the statistics from before the node left.
+void peer_tell_summary(const peer_view *view, const weft_node_statistics *s);
 // For weft_http_options.page, user: a peer_view.
 char *peer_page(void *user, const char *path, const char **type, unsigned *status);
 

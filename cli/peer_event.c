@@ -51,8 +51,10 @@ static void load(peer_run_state *r, uint64_t segment) {
 
 static void tell_unreachable(const weft_node_event *event, const char *address,
                              const char *reason) {
-  peer_log(peer_is_news(event->failures) ? PEER_WARNING : PEER_DEBUG, "unreachable",
-           "address=%s reason=%s calls=%u", address, reason, event->failures);
+  // At the end of a live stream all leave, while viewers still play the rest.
+  const bool news = peer_is_news(event->failures) && !event->ended;
+  peer_log(news ? PEER_WARNING : PEER_DEBUG, "unreachable", "address=%s reason=%s calls=%u",
+           address, reason, event->failures);
 }
 
 static void tell_lost(peer_run_state *r, const weft_node_event *event, const char *address,

@@ -72,7 +72,7 @@ static const option options[OPTIONS] = {
     [O_LINGER] =
         {"linger", SOURCE | JOIN, "5s", "TIME",
          "After the end (not on demand), longest time to keep serving peers that still lack "
-         "something"},
+         "something; after a signal, to wait for the reader of a full pipe"},
     [O_STAY] = {"stay", SOURCE | JOIN, "0", "TIME|forever",
                 "Fetched files: how long to stay once complete, to serve peers that come later"},
     [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME",

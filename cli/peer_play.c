@@ -5,21 +5,25 @@
 #include "cli/peer_options.h"
 #include "cli/peer_run.h"
 
-bool peer_play_seek(void *user, uint64_t position) {
-  peer_run_state *r = user;
+// Continues at this byte of the stream. Returns false if that is impossible.
+static bool go_on_at(peer_run_state *r, uint64_t at) {
   const weft_stream *stream = weft_node_stream(r->node);
   const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
-  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
-      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
-          WEFT_OK)
+  if (stream->mode != WEFT_MODE_VOD || at >= stream->bytes ||
+      weft_engine_seek(weft_node_engine(r->node), at / each, g_get_monotonic_time()) != WEFT_OK)
     return false;
-  r->skip_segment = position / each;
-  r->skip = (size_t)(position % each);
+  r->skip_segment = at / each;
+  r->skip = (size_t)(at % each);
   r->ended_us = 0;
-  weft_sink_move(r->sink, position);
-  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
+  weft_sink_move(r->sink, at - r->first);
+  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, at);
   peer_run_wake(r);
   return true;
+}
+
+bool peer_play_seek(void *user, uint64_t position) {
+  peer_run_state *r = user;
+  return position < weft_node_stream(r->node)->bytes - r->first && go_on_at(r, r->first + position);
 }
 
 // Returns the byte at which --from says to begin, which may be past the end.
@@ -71,15 +75,16 @@ void peer_play_open(peer_run_state *r) {
   if (!can_begin(r, stream))
     return;
   peer_options_tell_unused(r->s->given, PEER_JOIN, stream->mode);
+  r->first = beginning(r->s, stream);
   if (weft_sink_open(r->output, (size_t)stream->blocks * stream->block_bytes,
-                     stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
+                     stream->mode == WEFT_MODE_VOD ? stream->bytes - r->first : 0,
                      stream->mode == WEFT_MODE_BULK, &why))
     r->sink = r->output;
   r->view.sink = r->sink;
   r->alone_us = r->news_us = g_get_monotonic_time(); // the stream may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
-  else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
+  else if (r->first > 0 && !go_on_at(r, r->first))
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such position"));
   else if (!weft_sink_has_room(r->sink)) // no client has asked for it yet
     peer_log(PEER_INFO, "waiting", "reader_of=%s", r->s->output);
@@ -92,15 +97,15 @@ static gint64 segment_us(const weft_stream *s) {
              : 0;
 }
 
-// Returns for how long a segment plays: by the rate or, live without one, until the next one does.
+// Returns for how long a segment plays: live until the next one does, as the rate is only what the
+// source was told; else by the rate.
 static gint64 plays_for_us(const weft_engine *engine, const weft_stream *s, uint64_t segment) {
   enum { MOST_US = 5000000 }; // if the input pauses
   gint64 at_us, next_us;
-  if (s->rate_bits_per_s || s->mode != WEFT_MODE_LIVE ||
-      weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
+  if (s->mode != WEFT_MODE_LIVE || weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
       weft_engine_play_time(engine, segment + 1, &next_us) != WEFT_OK)
     return segment_us(s);
-  return CLAMP(next_us - at_us, 0, MOST_US);
+  return CLAMP(next_us - at_us, 0, s->rate_bits_per_s ? segment_us(s) : MOST_US);
 }
 
 // Returns whether the segment may be played now; else sets due_us to when it may.
@@ -182,4 +187,43 @@ void peer_play_pump(peer_run_state *r, gint64 now_us) {
       peer_log(PEER_INFO, "ended", "bytes=%" G_GUINT64_FORMAT, weft_sink_bytes(r->sink));
     }
   }
+}
+
+// --- What is left when the run was stopped
+
+static gboolean on_over(gpointer user) {
+  peer_run_state *r = user;
+  r->hurried = true;
+  g_main_loop_quit(r->loop);
+  return G_SOURCE_REMOVE;
+}
+
+// Counts what can be played and was not.
+static uint64_t unplayed(weft_engine *engine) {
+  uint64_t segment, all = 0;
+  size_t bytes;
+  while (weft_engine_readable(engine, &segment, &bytes) == WEFT_OK) {
+    all += bytes;
+    if (weft_engine_release(engine) != WEFT_OK)
+      break;
+  }
+  return all;
+}
+
+weft_status peer_play_rest(peer_run_state *r, uint64_t *left) {
+  *left = 0;
+  if (weft_sink_owed(r->sink) == 0)
+    return weft_sink_pump(r->sink, G_MAXINT64 / 2); // udp: at once
+  GSource *over = g_timeout_source_new((guint)MIN(r->s->linger_s * 1e3, 1e9));
+  g_source_set_callback(over, on_over, r, NULL);
+  (void)g_source_attach(over, NULL);
+  weft_status status;
+  while ((status = play(r, g_get_monotonic_time())) == WEFT_OK && weft_sink_owed(r->sink) > 0 &&
+         !r->hurried)
+    g_main_loop_run(r->loop); // until there is room (peer_run_wake), a second signal, or on_over
+  g_source_destroy(over);
+  g_source_unref(over);
+  if (status == WEFT_OK && weft_sink_owed(r->sink) > 0)
+    *left = weft_sink_owed(r->sink) + unplayed(weft_node_engine(r->node));
+  return status;
 }

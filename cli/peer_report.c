@@ -86,6 +86,9 @@ static void put_playback(GString *out, const peer_view *view, const weft_engine_
        view->sink ? (double)weft_sink_bytes(view->sink) : 0},
       {"weft_peer_taken_bytes_total", "counter", "Bytes read from the input.",
        view->feed ? (double)weft_feed_taken(view->feed) : 0},
+      {"weft_peer_input_dropped_total", "counter",
+       "Datagrams of the input that the kernel dropped, because they were not read in time.",
+       view->feed ? (double)weft_feed_dropped(view->feed) : 0},
   };
   put_metrics(out, metrics, G_N_ELEMENTS(metrics));
 }
@@ -155,7 +158,7 @@ char *peer_status(const peer_view *view) {
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
       "{s:s, s:s, s:s, s:s?, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
-      "s:I, s:I, s:I, s:f, s:f, s:b}, s:I, s:I}",
+      "s:I, s:I, s:I, s:f, s:f, s:b}, s:I, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
       weft_address_text(&own, address), "mapped",
       mapped ? weft_address_text(&view->port.outside, outside) : NULL, "healthy",
@@ -169,7 +172,8 @@ char *peer_status(const peer_view *view) {
       "continuity", continuity(e), "forgone", (double)e->forgone / WEFT_POLICY_CLASSES,
       "link_narrow", (int)e->narrow, "played_bytes",
       (json_int_t)(view->sink ? weft_sink_bytes(view->sink) : 0), "taken_bytes",
-      (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0));
+      (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0), "input_dropped",
+      (json_int_t)(view->feed ? weft_feed_dropped(view->feed) : 0));
   char *text = json_dumps(root, JSON_INDENT(2));
   char *out = g_strconcat(text ? text : "{}", "\n", NULL);
   free(text);
@@ -194,10 +198,8 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
   return NULL;
 }
 
-void peer_tell_summary(const peer_view *view) {
-  weft_node_statistics s;
-  weft_node_get_statistics(view->node, &s);
-  const weft_engine_statistics *e = &s.engine;
+void peer_tell_summary(const peer_view *view, const weft_node_statistics *s) {
+  const weft_engine_statistics *e = &s->engine;
   const struct {
     const char *name;
     gint64 value;
@@ -209,12 +211,12 @@ void peer_tell_summary(const peer_view *view) {
       {"stalls", (gint64)e->stalls},
       {"startup_ms", e->startup_us / 1000},
       {"join_to_play_ms", view->play_us ? (view->play_us - view->start_us) / 1000 : -1},
-      {"had_all", (gint64)s.had_all},
-      {"left_early", (gint64)s.left_early},
+      {"had_all", (gint64)s->had_all},
+      {"left_early", (gint64)s->left_early},
       {"bytes", view->sink ? (gint64)weft_sink_bytes(view->sink) : 0},
-      {"sent", (gint64)s.sent},
-      {"sent_bytes", (gint64)s.sent_bytes},
-      {"received_bytes", (gint64)s.received_bytes},
+      {"sent", (gint64)s->sent},
+      {"sent_bytes", (gint64)s->sent_bytes},
+      {"received_bytes", (gint64)s->received_bytes},
       {"innovative", (gint64)e->received_innovative},
       {"dependent", (gint64)e->received_dependent},
       {"late", (gint64)e->received_late},

@@ -2,6 +2,7 @@
 // `weft peer`: one node on the main loop, from its input or to its output, until the end.
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,6 +26,17 @@ void peer_run_wake(void *user) {
   peer_run_state *r = user;
   if (r->source)
     weft_node_source_wake(r->source);
+  else
+    g_main_loop_quit(r->loop); // of peer_play_rest
+}
+
+// A second signal ends the wait for who reads the output.
+static void stop_by_signal(peer_run_state *r, int code) {
+  if (r->stopped) {
+    r->hurried = true;
+    g_main_loop_quit(r->loop);
+  }
+  peer_run_stop(r, code);
 }
 
 // At SIGTERM a live source announces where the stream ends, and leaves when all peers know; at a
@@ -38,18 +50,18 @@ static gboolean on_term(gpointer user) {
     peer_run_wake(r);
     return G_SOURCE_CONTINUE;
   }
-  peer_run_stop(r, CLI_OK);
+  stop_by_signal(r, CLI_OK);
   return G_SOURCE_CONTINUE;
 }
 
 static gboolean on_interrupt(gpointer user) {
-  peer_run_stop(user, CLI_SIGNAL + SIGINT);
+  stop_by_signal(user, CLI_SIGNAL + SIGINT);
   return G_SOURCE_CONTINUE;
 }
 
 // The terminal closed.
 static gboolean on_hangup(gpointer user) {
-  peer_run_stop(user, CLI_SIGNAL + SIGHUP);
+  stop_by_signal(user, CLI_SIGNAL + SIGHUP);
   return G_SOURCE_CONTINUE;
 }
 
@@ -81,6 +93,19 @@ static void look_at_rate(peer_run_state *r, gint64 now_us) {
   }
   r->rate_us = now_us;
   r->rate_taken = taken;
+}
+
+// Warns of datagrams that came faster than they were read: at the first, and whenever there are
+// twice as many.
+static void look_at_dropped(peer_run_state *r) {
+  const guint64 dropped = r->feed ? weft_feed_dropped(r->feed) : 0;
+  if (dropped == r->dropped_seen)
+    return;
+  const bool news = r->dropped_told == 0 || dropped >= 2 * r->dropped_told;
+  r->dropped_seen = dropped;
+  r->dropped_told = news ? dropped : r->dropped_told;
+  peer_log(news ? PEER_WARNING : PEER_DEBUG, "input-dropped", "datagrams=%" G_GUINT64_FORMAT,
+           dropped);
 }
 
 static void pump_live(peer_run_state *r, gint64 now_us) {
@@ -144,7 +169,10 @@ static void failed(void *user, weft_status status) {
 // --- The loop: ten times a second, and when something is due
 
 static gboolean on_tick(gpointer user) {
-  peer_end_look(user, g_get_monotonic_time());
+  peer_run_state *r = user;
+  look_at_dropped(r);
+  if (!r->stopped)
+    peer_end_look(r, g_get_monotonic_time());
   return G_SOURCE_CONTINUE;
 }
 
@@ -336,14 +364,35 @@ static void tell_start(peer_run_state *r) {
     peer_options_tell_unused(r->s->given, PEER_SOURCE, weft_node_stream(r->node)->mode);
 }
 
-static void leave(peer_run_state *r) {
-  weft_notify("STOPPING=1");
-  peer_tell_summary(&r->view);
-  if (r->sink && weft_sink_pump(r->sink, G_MAXINT64 / 2) != WEFT_OK) // write what was read
+// Writes out what was played, or reports how much was not.
+static void write_rest(peer_run_state *r) {
+  g_autofree char *why = NULL;
+  uint64_t left;
+  if (peer_play_rest(r, &left) != WEFT_OK) {
     output_failed(r, weft_sink_error(r->sink));
+  } else if (left > 0) {
+    const char *output = strcmp(r->s->output, "-") == 0 ? "standard output" : r->s->output;
+    why = g_strdup_printf("%s: its reader did not take everything", output);
+    peer_log(PEER_WARNING, "output-cut", "bytes=%" G_GUINT64_FORMAT, left);
+    output_failed(r, why);
+  }
+}
+
+static void leave(peer_run_state *r) {
+  weft_node_statistics statistics;
   const gint64 now_us = g_get_monotonic_time();
+  weft_notify("STOPPING=1");
+  weft_node_get_statistics(r->node, &statistics);
   weft_node_leave(r->node, now_us);
   (void)weft_node_turn(r->node, now_us);
+  if (r->sink)
+    write_rest(r);
+  peer_tell_summary(&r->view, &statistics);
+}
+
+static void end_source(GSource *source) {
+  g_source_destroy(source);
+  g_source_unref(source);
 }
 
 static void run_loop(peer_run_state *r) {
@@ -360,12 +409,10 @@ static void run_loop(peer_run_state *r) {
   tell_start(r);
   if (!r->stopped)
     g_main_loop_run(r->loop);
-  leave(r);
-  g_source_destroy(r->source);
-  g_source_unref(r->source);
+  end_source(due);
+  end_source(r->source);
   r->source = NULL;
-  g_source_destroy(due);
-  g_source_unref(due);
+  leave(r);
   for (size_t i = 0; i < G_N_ELEMENTS(watches); i++)
     if (watches[i] > 0)
       g_source_remove(watches[i]);

@@ -19,6 +19,7 @@ typedef struct peer_run_state {
   peer_view view;
   int code;
   bool stopped;
+  bool hurried;                  // stopped, and what is left is not to be waited for
   bool no_stream;                // a node answered that has none we may take
   weft_status failed;            // a node answered with one that could not begin here
   bool ready;                    // systemd was notified
@@ -35,13 +36,15 @@ typedef struct peer_run_state {
   guint64 seen;                  // the count of what was new, by then
   gint64 rate_us;                // live source: when rate_taken bytes had been taken
   guint64 rate_taken;
-  bool rate_told;  // the user knows that windows are too short for the rate
-  gint64 ended_us; // when everything was played, or given; 0: not yet
+  guint64 dropped_seen, dropped_told; // datagrams of the input: as of the last look, last warning
+  bool rate_told;                     // the user knows that windows are too short for the rate
+  gint64 ended_us;                    // when everything was played, or given; 0: not yet
   // Playback in a mode that the engine does not pace: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
   uint32_t forgone; // as last logged: sixteenths of the stream; narrow: for want of own link
   bool narrow;
+  uint64_t first;        // the byte of the stream at which the output begins (--from)
   uint64_t skip_segment; // after a seek: the first `skip` bytes of this one are not wanted
   size_t skip;
 } peer_run_state;
@@ -63,10 +66,15 @@ void peer_keep_heap_small(weft_engine_mode mode);
 void peer_play_open(peer_run_state *r);
 // Prepares the output for the stream that succeeds the one before.
 void peer_play_succeeded(peer_run_state *r);
-// Goes on at this byte of the stream (user: the run). Returns false if that is impossible.
+// Continues at this byte of the output (user: the run), whose first one is the stream's `first`.
+// Returns false if that is impossible.
 bool peer_play_seek(void *user, uint64_t position);
 // Writes what may be played now.
 void peer_play_pump(peer_run_state *r, gint64 now_us);
+// To be called once the run has stopped and its loop has ended: writes what was played, or could be
+// by then. Waits for the reader of a pipe, for --linger at most; returns how many bytes it did not
+// take. WEFT_E_IO: weft_sink_error says why.
+weft_status peer_play_rest(peer_run_state *r, uint64_t *left);
 
 // peer_names.c. Called when an address of that word (weft_node_event.host) does not answer: if the
 // word is a name, looks it up again on a thread.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
+#include <linux/sock_diag.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include "weft/peer_node.h"
 
 enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
+enum { TURN_BYTES = 4 << 20 }; // read, hashed and signed before neighbours are served again
 // PAUSE_US: a longer silence of the input is a pause, which does not count as part of a segment's
 // time. CATCH_UP_US: an input that is late by this much at most is made up for, faster than the
 // rate; after a longer delay, the pace starts afresh.
@@ -27,7 +29,9 @@ struct weft_feed {
   bool end_seen, ended;
   uint64_t bytes; // length of a file that can be read at any position
   uint64_t taken;
-  uint8_t *segment; // being filled: segment_bytes, and room for a datagram more
+  uint64_t dropped;        // datagrams
+  uint32_t kernel_dropped; // the kernel's count of them, as last seen
+  uint8_t *segment;        // being filled: segment_bytes, and room for a datagram more
   size_t held;
   int64_t first_us; // when its first byte came, moved on by pauses since then
   int64_t last_us;  // when bytes last came
@@ -124,6 +128,18 @@ void weft_feed_version(const weft_feed *f, uint64_t out[WEFT_FEED_VERSION]) {
 bool weft_feed_ended(const weft_feed *f) { return f->ended; }
 const char *weft_feed_error(const weft_feed *f) { return f->error; }
 uint64_t weft_feed_taken(const weft_feed *f) { return f->taken; }
+
+uint64_t weft_feed_dropped(weft_feed *f) {
+  uint32_t about[SK_MEMINFO_VARS];
+  socklen_t bytes = sizeof about;
+  if (!f->udp || f->ended || getsockopt(f->fd, SOL_SOCKET, SO_MEMINFO, about, &bytes) != 0 ||
+      bytes <= SK_MEMINFO_DROPS * sizeof *about)
+    return f->dropped;
+  f->dropped += about[SK_MEMINFO_DROPS] - f->kernel_dropped; // their difference, as it wraps round
+  f->kernel_dropped = about[SK_MEMINFO_DROPS];
+  return f->dropped;
+}
+
 int64_t weft_feed_deadline(const weft_feed *f) { return f->due_us ? f->due_us : INT64_MAX; }
 
 static gboolean on_readable(gint fd, GIOCondition condition, gpointer user) {
@@ -173,9 +189,10 @@ static bool paced(weft_feed *f, int64_t now_us) {
   return f->due_us == 0;
 }
 
+// A UDP sender keeps its own pace, and does not wait: what is left in the socket gets lost.
 static void pace(weft_feed *f, size_t bytes) {
   const uint64_t rate = f->options.rate_bits_per_s;
-  if (rate == 0)
+  if (rate == 0 || f->udp)
     return;
   const int64_t late_us = f->next_us ? f->first_us - f->next_us : INT64_MAX;
   if (late_us > CATCH_UP_US)
@@ -199,7 +216,6 @@ static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
 }
 
 weft_status weft_feed_pump(weft_feed *f, weft_engine *engine, int64_t now_us) {
-  enum { TURN_BYTES = 4 << 20 }; // read, hashed and signed before neighbours are served again
   const uint64_t turn_ends = f->taken + TURN_BYTES;
   while (!f->ended && weft_engine_source_ready(engine) && paced(f, now_us)) {
     if (f->taken >= turn_ends) {
@@ -240,6 +256,14 @@ weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, 
 weft_status weft_feed_end(weft_feed *f, weft_engine *engine, int64_t now_us) {
   if (f->ended)
     return WEFT_OK;
+  const uint64_t turn_ends = f->taken + TURN_BYTES; // more may come for ever
+  while (f->udp && f->taken < turn_ends && weft_engine_source_ready(engine)) {
+    WEFT_TRY(fill(f, now_us));
+    if (f->held < f->options.segment_bytes)
+      break;
+    WEFT_TRY(give(f, engine, now_us));
+  }
+  (void)weft_feed_dropped(f); // what comes from now on is not missing
   f->end_seen = true;
   while (f->held && weft_engine_source_ready(engine))
     WEFT_TRY(give(f, engine, now_us));

@@ -39,8 +39,8 @@ struct weft_http {
   gint64 end_us, left_us;    // for reading the rest after the end: how long, and until when
   weft_places places;
   GPtrArray *clients; // those that read the stream
-  // The stream's type, by its first bytes. NULL before those are here: requests are suspended until
-  // then.
+  // The stream's type, by its first bytes. NULL before enough of them are here: requests are
+  // suspended until then.
   const char *type;
 };
 
@@ -439,9 +439,9 @@ static void resume(weft_http *http) {
   work(http); // does nothing while a request is being answered: the library goes on after that
 }
 
-static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
+static void know_type(weft_http *http, bool more) {
   if (!http->type)
-    http->type = weft_http_type_of(data, bytes);
+    http->type = weft_http_type_of(http->kept, KEPT, http->base, http->written, more);
 }
 
 void weft_http_begin(weft_http *http, uint64_t length, bool paced) {
@@ -451,7 +451,6 @@ void weft_http_begin(weft_http *http, uint64_t length, bool paced) {
 }
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
-  know_type(http, data, bytes);
   while (bytes) {
     const size_t to = (size_t)(http->written % KEPT), n = MIN(bytes, KEPT - to);
     memcpy(http->kept + to, data, n);
@@ -459,6 +458,7 @@ void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
     data += n;
     bytes -= n;
   }
+  know_type(http, true);
   resume(http);
 }
 
@@ -476,7 +476,7 @@ void weft_http_end(weft_http *http) {
   if (!http->ended)
     http->left_us = g_get_monotonic_time() + http->end_us;
   http->ended = true;
-  know_type(http, NULL, 0);
+  know_type(http, false);
   resume(http);
 }
 

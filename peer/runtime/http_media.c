@@ -51,16 +51,20 @@ bool weft_http_last_packet(const uint8_t *ring, size_t size, uint64_t from, uint
   return false;
 }
 
-const char *weft_http_type_of(const uint8_t *data, size_t bytes) {
+const char *weft_http_type_of(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
+                              bool more) {
+  uint8_t data[(TS_PACKETS + 1) * TS_PACKET - 1]; // a packet begins in the first 188
+  const size_t bytes = (size_t)MIN(end - from, sizeof data);
+  uint64_t at;
+  for (size_t i = 0; i < bytes; i++)
+    data[i] = ring[(from + i) % size];
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
     if (bytes >= types[i].at + types[i].bytes &&
         memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
       return types[i].type;
-  const size_t begin = MIN(bytes, (TS_PACKETS + 1) * TS_PACKET - 1); // one in the first 188
-  uint64_t at;
-  if (weft_http_first_packet(data, bytes, 0, begin, &at))
+  if (weft_http_first_packet(data, sizeof data, 0, bytes, &at))
     return ts_type;
-  return "application/octet-stream";
+  return more && bytes < sizeof data ? NULL : "application/octet-stream";
 }
 
 static bool take_number(const char **at, uint64_t *value) {

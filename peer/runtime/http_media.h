@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Returns the Content-Type of a stream that begins with these bytes. MPEG-TS is recognised even if
-// they begin inside a packet, as they do for a viewer who joined a live stream.
-const char *weft_http_type_of(const uint8_t *data, size_t bytes);
+// Returns the Content-Type of a stream by its first bytes: [from, end) of the stream, whose byte i
+// is at ring[i % size]. MPEG-TS is recognised even if they begin inside a packet, as they do for a
+// viewer who joined a live stream. NULL: too few bytes to tell, and `more` will follow.
+const char *weft_http_type_of(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
+                              bool more);
 bool weft_http_is_ts(const char *type); // whether `type` is the one returned for MPEG-TS
-// Find the first or the last MPEG-TS packet in bytes [from, end) of a stream whose byte i is at
-// ring[i % size]. They return false if there is none.
+// Find the first or the last MPEG-TS packet in such bytes. They return false if there is none.
 bool weft_http_first_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
                             uint64_t *at);
 bool weft_http_last_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,

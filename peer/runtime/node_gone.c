@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the neighbours that have left, an identity only once even if it returns.
+// Counts the neighbours that have left, an identity only once even if it returns, and notices when
+// they leave because the stream has ended.
 #include <string.h>
 
 #include "peer/runtime/node_internal.h"
@@ -28,6 +29,34 @@ void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all, bool sile
   memcpy(g->public_key, key, sizeof g->public_key);
   g->had_all = had_all;
   g->silent_us = silent_us;
+}
+
+static bool had_all(const weft_node *node, const node_link *link) {
+  weft_neighbour_statistics s;
+  return node->engine && link->neighbour != NONE &&
+         weft_engine_get_neighbour(node->engine, link->neighbour, &s) == WEFT_OK && s.had_all;
+}
+
+bool weft_node_ended(const weft_node *node) {
+  if (node->role != WEFT_NODE_PEER || node->stream.mode != WEFT_MODE_LIVE)
+    return false;
+  bool ended = node->ended;
+  for (size_t i = 0; i < node->options.links_max && !ended; i++)
+    ended = had_all(node, &node->links[i]);
+  return ended;
+}
+
+// The source of a live stream serves it no more once it has left at the end.
+void weft_node_parts(weft_node *node, const node_link *link, weft_session_reason reason) {
+  const bool source = memcmp(link->public_key, node->stream.source_key, 32) == 0;
+  node->ended = weft_node_ended(node);
+  if (!node->ended || !source || reason != WEFT_SESSION_CLOSED || !had_all(node, link))
+    return;
+  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+    for (size_t k = 0; k < node->options.bootstrap_count; k++)
+      if (node->bootstrap[i].host == node->bootstrap[k].host &&
+          weft_session_same_address(&node->bootstrap[k].address, &link->address))
+        node->bootstrap[i].over = true;
 }
 
 static bool is_back(const weft_node *node, const node_gone *gone) {

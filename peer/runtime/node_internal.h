@@ -77,6 +77,7 @@ typedef struct node_bootstrap {
   size_t host;       // addresses with the same number belong to the same host
   uint32_t failures; // unanswered calls since its last answer
   bool source;       // the stream's source was met there
+  bool over;         // the source was there, and left at the end of its live stream
 } node_bootstrap;
 
 struct weft_node {
@@ -111,6 +112,7 @@ struct weft_node {
   weft_address successor_at; // the node that announced it
   bool successor_by_source;
   bool leaving, more_output;
+  bool ended; // the end of a live stream is known, and a neighbour had all of it
   uint64_t send_dropped;
   node_gone gone[NODE_GONE]; // the last ones
   size_t gone_count;
@@ -168,6 +170,11 @@ void weft_node_look_after(weft_node *node);
 bool weft_node_bereft(const weft_node *node);
 
 // node_gone.c
+// Whether the end of a live stream is known, by which nodes of it leave. An engine says so only of
+// neighbours that have everything.
+bool weft_node_ended(const weft_node *node);
+// Takes note of a neighbour that is about to go: whether it was the source, at the end.
+void weft_node_parts(weft_node *node, const node_link *link, weft_session_reason reason);
 void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all, bool silent);
 // Sets had_all, left_early and silent_us.
 void weft_node_count(const weft_node *node, weft_node_statistics *out);

@@ -274,6 +274,8 @@ static bool its_turn(const weft_node *node, size_t at) {
 }
 
 static bool is_needed(const weft_node *node, const node_bootstrap *b) {
+  if (b->over)
+    return false;
   return !b->source || !node->engine || weft_engine_needs_source(node->engine, node->now_us);
 }
 

@@ -286,6 +286,7 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   weft_neighbour_statistics s;
   if (!l->used)
     return;
+  weft_node_parts(node, l, reason);
   if (l->neighbour != NONE && node->engine) {
     if (weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK)
       weft_node_gone(node, l->public_key, s.had_all, reason == WEFT_SESSION_SILENT);
@@ -314,6 +315,7 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     b->next_us = reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
     b->failures += !l->open && reason != WEFT_SESSION_REPLACED;
     event.host = b->host;
+    event.ended = node->ended;
     event.failures = b->failures;
   }
   *l = (node_link){.neighbour = NONE, .bootstrap = NONE};

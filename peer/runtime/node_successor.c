@@ -66,9 +66,12 @@ weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
   node->role = WEFT_NODE_JOINING;
   node->successor = (weft_stream){.id = 0};
   WEFT_TRY(weft_node_start_engine(node, &stream));
-  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+  node->ended = false;
+  for (size_t i = 0; i < node->options.bootstrap_count; i++) {
+    node->bootstrap[i].over = false;
     if (node->bootstrap[i].link == NONE) // the rest are trackers, which stay
       node->bootstrap[i].next_us = node->now_us;
+  }
   if (!weft_node_is_bootstrap(node, &at))
     (void)weft_node_dial(node, &at);
   weft_node_ask_trackers(node);

@@ -190,7 +190,8 @@ bool weft_sink_has_room(const weft_sink *s) {
 }
 uint8_t *weft_sink_room(weft_sink *s) { return s->udp ? weft_spread_room(&s->spread) : s->segment; }
 const char *weft_sink_error(const weft_sink *s) { return s->error; }
-uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes; }
+uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes - (s->held - s->at); }
+size_t weft_sink_owed(const weft_sink *s) { return s->fd < 0 ? 0 : s->held - s->at; }
 uint64_t weft_sink_taken(const weft_sink *s) { return s->http ? weft_http_taken(s->http) : 0; }
 int64_t weft_sink_deadline(const weft_sink *s) {
   const int64_t due_us = weft_spread_deadline(&s->spread);

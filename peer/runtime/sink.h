@@ -59,7 +59,10 @@ bool weft_sink_seekable(const weft_sink *sink); // clients may ask for any part 
 // Everything has been written (http: all clients have it).
 bool weft_sink_empty(const weft_sink *sink);
 const char *weft_sink_error(const weft_sink *sink);
-uint64_t weft_sink_bytes(const weft_sink *sink);
+uint64_t weft_sink_bytes(const weft_sink *sink); // written; http, udp: also what is held
+// Bytes held for the reader of a pipe or FIFO, which it can take at any time. 0: for other outputs,
+// or as long as there is no reader.
+size_t weft_sink_owed(const weft_sink *sink);
 uint64_t weft_sink_taken(const weft_sink *sink); // http: what all clients together have taken
 int64_t weft_sink_deadline(const weft_sink *sink);
 // Nothing more follows: http answers end.

@@ -100,7 +100,9 @@ static void media(const uint8_t *data, size_t size) {
   enum { THREE = 3 * 188 };
   uint64_t first, last;
   const uint64_t from = size ? data[0] * (uint64_t)size : 0;
-  require(weft_http_type_of(data, size) != NULL);
+  const char *type = weft_http_type_of(data, size, from, from + size, false);
+  const char *early = weft_http_type_of(data, size, from, from + size, true);
+  require(type && (!early || early == type));
   const bool begins = weft_http_first_packet(data, size, from, from + size, &first);
   const bool ends = weft_http_last_packet(data, size, from, from + size, &last);
   require(!begins || (first >= from && first + THREE <= from + size));

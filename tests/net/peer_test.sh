@@ -50,6 +50,14 @@ exec 7>&-
 start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # joins after that
 cut[cut3]=$pid
 
+# --- A live source that ends while its viewers have a lag to play, longer than an unanswered call
+# takes. Checked at the end, too.
+start tailsource source --input - --listen 127.0.0.1:0 --rate 4M --lag 12s < <(cat in.bin)
+tail_source=$pid
+port=$(port_of tailsource)
+start tail1 join --source "127.0.0.1:$port" --output tail1.bin --log-level debug
+tail1=$pid
+
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by
 # SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60 --stream 12
@@ -103,7 +111,8 @@ expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from
 expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from 1000000000
 [ "$(cat kept.txt)" = kept ] || fail "--from past the end emptied the output"
 
-# --- A named pipe: its reader may come late or stall, and SIGTERM still ends the peer.
+# --- A named pipe: its reader may come late, and SIGTERM still ends the peer. (For one that stalls:
+# cut_test.sh.)
 stream_of() { # NAME: waits until it has the stream
   local i
   for ((i = 0; i < 200; i++)); do
@@ -126,12 +135,6 @@ mkfifo out.pipe
 start unread join --source "127.0.0.1:$port" --output out.pipe --startup 0
 stream_of unread
 ends_by_term "$pid" "a named pipe that nobody reads"
-start stalled join --source "127.0.0.1:$port" --output out.pipe --startup 0
-stream_of stalled
-exec 8<out.pipe
-sleep 1
-ends_by_term "$pid" "a named pipe whose reader stalls"
-exec 8<&-
 start piped join --source "127.0.0.1:$port" --output out.pipe --startup 0
 piped=$pid
 stream_of piped
@@ -167,6 +170,30 @@ body_of whole.bin
 same in.bin whole.bin "the whole over HTTP"
 kill -TERM "$seeker"
 wait "$seeker" || fail "the HTTP output after SIGTERM: exit $?"
+
+# With --from the URL is the film from there on, for clients with and without ranges, first and later.
+first=$((1500000 / 188 * 188))
+left=$((3000000 - first))
+http_port=$((20000 + RANDOM % 20000))
+start later join --source "127.0.0.1:$port" --output "http://127.0.0.1:$http_port/" --startup 100 --linger 30 --timeout 60 --from 500ms
+later=$pid
+stream_of later
+from() { # FIRST LAST FILE HEADER...: expects those bytes, counted from where it begins, and that header
+  http_get 127.0.0.1 "$http_port" / "$3" ${5:+"$5"} || fail "--from over HTTP: no answer to '${5:-}'"
+  body_of "$3"
+  head_of "$3" | grep -qi "^$4" || fail "--from over HTTP, '${5:-}': no $4 in $(head_of "$3")"
+  [ "$(stat -c %s "$3")" -eq $(($2 - $1 + 1)) ] || fail "--from over HTTP, '${5:-}': $(stat -c %s "$3") bytes"
+  cmp -i $((first + $1)):0 -n $(($2 - $1 + 1)) in.bin "$3" || fail "--from over HTTP, '${5:-}': other bytes"
+}
+from 0 $((left - 1)) from1.bin "content-length: $left"
+from 0 $((left - 1)) from2.bin "content-range: bytes 0-$((left - 1))/$left" "Range: bytes=0-"
+from 1000000 1200000 from3.bin "content-range: bytes 1000000-1200000/$left" "Range: bytes=1000000-1200000"
+from $((left - 1000)) $((left - 1)) from4.bin "content-range: bytes $((left - 1000))-$((left - 1))/$left" "Range: bytes=-1000"
+from 0 $((left - 1)) from5.bin "content-length: $left"
+http_get 127.0.0.1 "$http_port" / from6.bin "Range: bytes=$left-"
+head_of from6.bin | grep -q ' 416 ' || fail "--from over HTTP: a range past the end: $(head -n 1 from6.bin.raw)"
+kill -TERM "$later"
+wait "$later" || fail "--from over HTTP after SIGTERM: exit $?"
 
 # --- An HTTP client may be slower than the stream: it gets the rest after the end. One that reads
 # nothing is left.
@@ -377,6 +404,12 @@ for name in cut1 cut2; do
   bytes=$(stat -c %s "$name.bin")
   [ "$bytes" -ge 300000 ] || fail "$name played only $bytes bytes"
 done
+
+# --- The source of a live stream has left at its end, and viewers do not look for it.
+wait "$tail1" || fail "join with a lag longer than a call: exit $?"
+wait "$tail_source" || fail "a live source with a long lag: exit $?"
+same in.bin tail1.bin 'a long lag'
+grep -q unreachable tail1.log && fail 'a viewer calls the source of a live stream that has ended'
 
 # --- A live source that is stopped says where the stream ends: every peer gets all of it, and exits
 # 0.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A viewer on demand that seeks to where no neighbour is: it parts with neighbours that have nothing
-// of what it needs, as far as others are known, and calls the source first.
+// A viewer on demand that seeks to where no neighbour is: it parts with neighbours that have
+// nothing of what it needs, as far as others are known, and calls the source first.
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
@@ -19,8 +19,7 @@ static void know(scene *s, size_t others) {
 }
 
 static void know_source(scene *s) {
-  weft_engine_set_source_address(s->engine,
-                                 &(weft_peer_address){.length = 1, .bytes = {SOURCE}});
+  weft_engine_set_source_address(s->engine, &(weft_peer_address){.length = 1, .bytes = {SOURCE}});
 }
 
 // A viewer that has all places taken by neighbours at the beginning, one of which may also have

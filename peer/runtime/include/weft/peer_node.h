@@ -64,6 +64,7 @@ typedef struct weft_node_event {
   weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
   size_t host;                // UNREACHABLE: its number (bootstrap_host)
   uint32_t failures;          // UNREACHABLE: consecutive calls without an answer
+  bool ended;                 // UNREACHABLE: a live stream has ended, so nodes of it leave
   weft_status status;         // STREAM_FAILED; WEFT_E_ARGUMENT: no such stream is possible
   const uint8_t *public_key;  // (32) not for ENGINE or UNREACHABLE
   weft_event engine;

@@ -295,7 +295,9 @@ void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_play_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_play_deadline(const weft_engine *engine);
 void weft_play_start(weft_engine *engine, int64_t now_us); // chooses where to begin
-int64_t weft_clock_offset(const int64_t pair[2]);          // INT64_MAX: unknown
+// Whether the manifest of the newest segment that a neighbour claims should be requested from it.
+bool weft_play_lacks_time(const weft_engine *engine);
+int64_t weft_clock_offset(const int64_t pair[2]); // INT64_MAX: unknown
 void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t now_us);
 
 // exchange.c

@@ -162,6 +162,14 @@ static bool live_due(const weft_engine *e) {
          weft_window_has(e, e->play);
 }
 
+// Whether this peer can go on only by a manifest that nobody sends unasked: it has none yet, or its
+// output was not read, and neighbours hold nothing any more that its full window took.
+bool weft_play_lacks_time(const weft_engine *e) {
+  if (!weft_is_live(e) || !e->options->trust || e->self.source)
+    return false;
+  return !e->started || (!over(e) && e->play >= e->horizon && weft_window_has(e, e->play));
+}
+
 // Whether this peer slept for longer than the window, whose segments no peer has any more. After a
 // burst a window may last for milliseconds, by its times: what is complete here is played, however
 // late.

@@ -363,7 +363,7 @@ static void turn(swarm *s, size_t index) {
   weft_engine_tick(n->engine, s->now_us);
   if (index == 0)
     feed(s);
-  else
+  else if (s->now_us >= n->unread_us)
     read_all(s, n);
   take_events(s, index);
   weft_burst burst;

@@ -97,6 +97,66 @@ START_TEST(claims_without_proof_cost_a_request_now_and_then) {
 }
 END_TEST
 
+// --- Input in bursts
+
+enum { BURST = 60, BURST_US = BURST * EACH_US };
+
+static swarm *bursts(uint64_t salt) {
+  swarm *s = live(salt);
+  s->options.window = 3 * HELD;
+  s->feed_burst = BURST;
+  swarm_start(s, NULL);
+  for (size_t v = 1; v <= 2; v++)
+    swarm_connect(s, swarm_add(s, NULL), 0);
+  swarm_connect(s, 1, 2);
+  return s;
+}
+
+// A viewer is stopped for a while, at any time between two bursts: it loses no more than what came
+// or was due meanwhile, plays all that comes then, and does not blame its link for that.
+static void stop(int64_t phase_us, int64_t stop_us) {
+  swarm *s = bursts(2);
+  swarm_run(s, 3 * BURST_US + phase_us);
+  s->node[1].asleep_us = s->now_us + stop_us;
+  swarm_run(s, s->node[1].asleep_us + BURST_US + 4 * SECOND);
+  const weft_engine_statistics x = swarm_statistics(s, 1);
+  const uint64_t read = s->node[1].read, other = s->node[2].read;
+  EXPECT(s->node[1].next == s->node[2].next && !s->node[1].wrong);
+  EXPECT(x.skipped + x.passed_over <= 2 * BURST && x.forgone == 0);
+  swarm_run(s, s->now_us + 2 * BURST_US);
+  EXPECT(s->node[2].read >= other + 2 * BURST);
+  EXPECT(s->node[1].read - read == s->node[2].read - other);
+  swarm_free(s);
+}
+
+START_TEST(who_was_stopped_goes_on_with_the_next_burst) {
+  static const int64_t stops_us[] = {SECOND / 5, SECOND,     3 * SECOND,
+                                     5 * SECOND, 8 * SECOND, 12 * SECOND};
+  for (int64_t phase_us = 0; phase_us < BURST_US; phase_us += SECOND)
+    for (size_t i = 0; i < sizeof stops_us / sizeof *stops_us; i++)
+      stop(phase_us, stops_us[i]);
+}
+END_TEST
+
+// Who comes between two bursts begins with the last one, if that is still to be played, or with the
+// next one.
+START_TEST(who_comes_begins_with_a_burst) {
+  for (int64_t phase_us = 0; phase_us < BURST_US; phase_us += SECOND / 2) {
+    swarm *s = bursts(3);
+    swarm_run(s, 5 * BURST_US + phase_us);
+    const int64_t next_us = BURST_US - phase_us + 3 * SECOND;
+    swarm_connect(s, swarm_add(s, NULL), 0);
+    swarm_connect(s, 3, 1);
+    swarm_run(s, s->now_us + 3 * BURST_US);
+    const weft_engine_statistics x = swarm_statistics(s, 3);
+    EXPECT(x.startup_us <= (phase_us < 3 * SECOND ? 3 * SECOND : next_us) + SECOND / 5);
+    EXPECT(s->node[3].next == s->node[2].next && !s->node[3].wrong);
+    EXPECT(x.skipped <= s->options.window);
+    swarm_free(s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pause");
   TCase *t = tcase_create("pause");
@@ -104,6 +164,8 @@ int main(void) {
   tcase_add_checked_fixture(t, setup, NULL);
   tcase_add_test(t, an_output_that_was_not_read_goes_on_at_the_present);
   tcase_add_test(t, claims_without_proof_cost_a_request_now_and_then);
+  tcase_add_test(t, who_was_stopped_goes_on_with_the_next_burst);
+  tcase_add_test(t, who_comes_begins_with_a_burst);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

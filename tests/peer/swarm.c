@@ -185,16 +185,24 @@ static bool done(swarm *s, weft_status status) {
   return true;
 }
 
+// When the segment that is fed now came to the source: segments of a burst come shortly after each
+// other.
+static int64_t fed_at(const swarm *s) {
+  enum { APART_US = 20 };
+  return s->feed_us + (s->feed_burst ? (int64_t)(s->fed / SEGMENT % s->feed_burst) * APART_US : 0);
+}
+
 static void feed(swarm *s) {
   weft_engine *source = s->node[0].engine;
   while (s->fed <= s->input_bytes && s->feed_us <= s->now_us && weft_engine_source_ready(source)) {
     const size_t left = s->input_bytes - s->fed, bytes = left < SEGMENT ? left : SEGMENT;
-    if (!done(s, bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, s->feed_us,
-                                                s->now_us)
-                       : weft_engine_source_end(source, s->now_us)))
+    if (!done(s,
+              bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, fed_at(s), s->now_us)
+                    : weft_engine_source_end(source, s->now_us)))
       return;
     s->fed += bytes < SEGMENT ? s->input_bytes + 1 : bytes;
-    s->feed_us += s->feed_every_us;
+    const bool more = s->feed_burst && s->fed / SEGMENT % s->feed_burst;
+    s->feed_us += more ? 0 : s->feed_every_us * (int64_t)(s->feed_burst ? s->feed_burst : 1);
   }
 }
 

@@ -69,6 +69,7 @@ typedef struct swarm {
   const uint8_t *input;
   size_t input_bytes, fed;
   int64_t feed_every_us, feed_us; // live; 0: as fast as the source takes it
+  size_t feed_burst;              // if not 0: so many segments come at once, in as many times that
   uint64_t salt;                  // of its random numbers, beside the run's seed
   weft_rng_chacha network;
   fixture_fate (*fate)(struct swarm *s, size_t from, size_t to);

@@ -109,11 +109,11 @@ START_TEST(a_live_viewer_begins_by_one_time) {
 END_TEST
 
 // A segment plays at its own signed time, else at that of the next that has one, else as the newest
-// two imply.
+// and the oldest here imply.
 START_TEST(times_are_as_signed) {
   scene s;
   begin_signed(&s);
-  enum { ONE_US = 120000, TWO_US = 600000, THREE_US = SECOND, EACH_US = (THREE_US - ONE_US) / 2 };
+  enum { ONE_US = 120000, TWO_US = 600000, THREE_US = SECOND, EACH_US = THREE_US / 3 };
   const int64_t zero_us = s.now_us - THREE_US + LAG_US; // the last is the fastest
   scene_manifest_at(&s, 0, 0, 0);
   scene_manifest_at(&s, 0, 0, 0); // once to tell the time, and once to be kept

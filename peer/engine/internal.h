@@ -132,8 +132,8 @@ void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_
 // Forgets bursts sent at or before `until_us`: its maps count them by now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
-// Learns the round trip from an echo alone.
-void weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
+// Learns the round trip from an echo alone. Returns what this one took; -1: that is unknown.
+int64_t weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
 // How much longer its last message took than its fastest one.
 uint32_t weft_neighbour_queueing_us(const weft_neighbour *neighbour);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);

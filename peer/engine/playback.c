@@ -7,7 +7,9 @@
 enum {
   TURN_US = 60000000,      // how long a smallest delay counts
   SECOND_TIME_US = 300000, // how long a second manifest is waited for
-  ABSENT_US = 250000       // a look that is later than this follows an absence
+  ABSENT_US = 250000,      // a look that is later than this follows an absence
+  LATE_US = 2000000,       // for so long, and so often, nothing was nearly as fast as the fastest:
+  LATE_TIMES = 8           // the source's clock stood still
 };
 static const int64_t FAR = INT64_MAX / 4;
 
@@ -22,6 +24,33 @@ void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t
     *turn_us = now_us;
   }
   pair[0] = sample < pair[0] ? sample : pair[0];
+}
+
+// Notices that the source's clock stood still (a virtual machine that was suspended): all of its
+// times are as much later then. If peers waited for the smallest offset to age, all that the source
+// makes would be past its time for a minute or two. Delays of half the lag that last for seconds
+// have the same effect: no peer plays in time with them.
+static void notice_step(weft_engine *e, int64_t sample, int64_t now_us) {
+  const int64_t offset_us = weft_clock_offset(e->offset_us);
+  if (offset_us == INT64_MAX || sample - offset_us <= weft_lag_us(e) / 2) {
+    e->late_count = 0;
+    return;
+  }
+  if (e->late_count == 0) {
+    e->late_us = now_us;
+    e->late_least_us = sample;
+  }
+  e->late_count = (uint8_t)(e->late_count + (e->late_count < LATE_TIMES));
+  e->late_least_us = sample < e->late_least_us ? sample : e->late_least_us;
+  if (e->late_count < LATE_TIMES || now_us - e->late_us < LATE_US)
+    return;
+  const int64_t step_us = e->late_least_us - offset_us;
+  for (int i = 0; i < 2; i++) {
+    e->offset_us[i] = e->late_least_us;
+    e->clock_us[i] += e->clock_us[i] == INT64_MAX ? 0 : step_us;
+  }
+  e->offset_turn_us = now_us;
+  e->late_count = 0;
 }
 
 // --- Media time
@@ -71,7 +100,7 @@ static int64_t live_time(const weft_engine *e, uint64_t segment) {
 
 // live_time() of the next segment to be played, by the cached media time if that is known.
 static int64_t live_next(const weft_engine *e) {
-  if (e->due_segment != e->play)
+  if (!weft_timed_by_rate(e) || e->due_segment != e->play)
     return live_time(e, e->play);
   return e->due_us + weft_clock_offset(e->offset_us) + weft_lag_us(e);
 }
@@ -145,6 +174,8 @@ void weft_play_manifest(weft_engine *e, uint64_t segment, int64_t at_us, int64_t
   if (!weft_is_paced(e) || e->self.source)
     return;
   const bool first = e->timed_segment == 0 && e->timed_us == 0 && e->segment_us == 0;
+  if (weft_is_live(e) && segment > e->timed_segment) // older ones may have been requested late
+    notice_step(e, now_us - at_us, now_us);
   if (!first && segment > e->timed_segment)
     e->segment_us = pace(e, segment, at_us);
   else if (!first && e->segment_us == 0 && segment < e->timed_segment)
@@ -247,7 +278,7 @@ static void live_look(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
   if (!live_due(e))
     return;
-  if (e->due_segment != before && weft_timed_by_rate(e)) { // otherwise manifests may change it
+  if (weft_timed_by_rate(e) && e->due_segment != before) { // otherwise manifests may change it
     e->due_us = weft_segment_at(e, before);
     e->due_segment = before;
   }

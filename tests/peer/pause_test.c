@@ -157,6 +157,43 @@ START_TEST(who_comes_begins_with_a_burst) {
 }
 END_TEST
 
+// --- A source whose clock stood still
+
+// The source's machine is suspended, and its clock with it, once or again. From then on all of its
+// times are later by the viewers' clocks. A few seconds later they play as before, in time.
+START_TEST(a_clock_that_stood_still_is_noticed) {
+  static const int64_t stood_us[] = {SECOND, 2 * SECOND, 3 * SECOND, 10 * SECOND};
+  for (size_t i = 0; i < sizeof stood_us / sizeof *stood_us; i++) {
+    swarm *s = live(4);
+    s->options.congestion = true;
+    swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 5 * 8 * SEGMENT * 10});
+    for (size_t v = 1; v <= 4; v++)
+      swarm_add(s, NULL);
+    for (size_t v = 1; v <= 4; v++)
+      for (size_t w = 0; w < v; w++)
+        swarm_connect(s, v, w);
+    for (int again = 0; again < 2; again++) {
+      weft_engine_statistics before[5];
+      swarm_run(s, s->now_us + 20 * SECOND);
+      s->node[0].asleep_us = s->now_us + stood_us[i];
+      swarm_run(s, s->node[0].asleep_us - 1);
+      s->node[0].stood_us += stood_us[i];
+      s->feed_us = s->now_us + 1;
+      swarm_run(s, s->now_us + 8 * SECOND);
+      for (size_t v = 1; v <= 4; v++)
+        before[v] = swarm_statistics(s, v);
+      swarm_run(s, s->now_us + 10 * SECOND);
+      for (size_t v = 1; v <= 4; v++) {
+        const weft_engine_statistics x = swarm_statistics(s, v);
+        EXPECT(x.due - before[v].due >= 98 && x.in_time - before[v].in_time >= 98);
+        EXPECT(!s->node[v].wrong);
+      }
+    }
+    swarm_free(s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pause");
   TCase *t = tcase_create("pause");
@@ -166,6 +203,7 @@ int main(void) {
   tcase_add_test(t, claims_without_proof_cost_a_request_now_and_then);
   tcase_add_test(t, who_was_stopped_goes_on_with_the_next_burst);
   tcase_add_test(t, who_comes_begins_with_a_burst);
+  tcase_add_test(t, a_clock_that_stood_still_is_noticed);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -50,6 +50,7 @@ typedef struct swarm_node {
   uint64_t data_greedy; // of these, to greedy nodes
   int64_t deadline_us, asks_us;
   int64_t asleep_us;              // until then it does nothing, and what arrives waits
+  int64_t stood_us;               // for how long its clock stood still
   int64_t unread_us;              // until then nothing that it plays is read
   bool nat;                       // lets in only nodes that it is calling
   int64_t called_us[SWARM_NODES]; // since when; -1: not calling

@@ -64,6 +64,7 @@ typedef struct peer_view {
   gint64 start_us;       // when it started
   gint64 play_us;        // joined: when playback began; 0: not yet
   bool healthy;
+  bool stands_still;        // the source goes on, and nothing of that is played here
   weft_port_map_event port; // --map-port: the last answer; all zero: none yet
 } peer_view;
 char *peer_metrics(const peer_view *view); // Prometheus text

@@ -77,6 +77,32 @@ static bool output_waits(const peer_run_state *r, const weft_engine_statistics *
          s->segments >= stream->bytes / each + (stream->bytes % each != 0);
 }
 
+// Notices that the source goes on and nothing of that is played here, though the output takes more,
+// for as long as makes a stream without a source count as lost: monitoring would not see that while
+// there are neighbours.
+static void look_for_progress(peer_run_state *r, const weft_engine_statistics *s, gint64 now_us) {
+  if (weft_node_stream(r->node)->mode != WEFT_MODE_LIVE)
+    return;
+  const guint64 got = s->segments + weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
+  const guint64 made = MAX(r->source_made, weft_node_source_segments(r->node));
+  r->source_made = made; // it may be away for a moment
+  if (got != r->got)
+    r->source_seen = made;
+  r->got = got;
+  if (made <= r->source_seen || !weft_sink_has_room(r->sink))
+    r->behind_us = 0;
+  else if (!r->behind_us)
+    r->behind_us = now_us;
+  const bool still =
+      r->behind_us && now_us - r->behind_us >= (gint64)(r->s->timeout_s * 1e6) && !has_ended(r);
+  if (still && !r->view.stands_still)
+    peer_log(PEER_WARNING, "standing-still",
+             "source_segments=%" G_GUINT64_FORMAT " complete=%" G_GUINT64_FORMAT
+             " due=%" G_GUINT64_FORMAT,
+             made, s->segments, s->due);
+  r->view.stands_still = still;
+}
+
 // Returns whether the stream goes on: something arrived, was played or was taken by a viewer, or it
 // is the output that waits, or the source is a neighbour.
 static bool goes_on(peer_run_state *r, gint64 now_us) {
@@ -89,6 +115,7 @@ static bool goes_on(peer_run_state *r, gint64 now_us) {
   r->seen = seen;
   if (more)
     r->news_us = now_us;
+  look_for_progress(r, &s, now_us);
   if (more || output_waits(r, &s))
     return true;
   if (weft_engine_done(weft_node_engine(r->node)) || weft_node_neighbours(r->node) == 0)
@@ -130,8 +157,8 @@ static int no_stream(const peer_run_state *r) {
 static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (goes_on(r, now_us) || has_ended(r))
     r->alone_us = now_us;
-  r->view.healthy =
-      r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0 || has_ended(r);
+  r->view.healthy = r->s->role != WEFT_NODE_JOINING ||
+                    (weft_node_neighbours(r->node) > 0 && !r->view.stands_still) || has_ended(r);
   if (!r->ready && r->view.healthy) {
     weft_notify("READY=1");
     r->ready = true;
@@ -168,6 +195,7 @@ static void look_for_successor(peer_run_state *r, gint64 now_us) {
   r->news_us = now_us;
   r->alone_us = r->by_source ? now_us : r->alone_us;
   r->seen = weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
+  r->source_made = r->source_seen = 0;
   peer_run_wake(r);
 }
 
@@ -181,6 +209,7 @@ static void leave_out_absence(peer_run_state *r, gint64 now_us) {
     return;
   r->alone_us += away_us;
   r->news_us += away_us;
+  r->behind_us += r->behind_us ? away_us : 0;
   r->ended_us += r->ended_us ? away_us : 0;
 }
 

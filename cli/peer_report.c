@@ -193,7 +193,9 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
   }
   if (strcmp(path, "/healthz") == 0) {
     *status = view->healthy ? 200 : 503;
-    return g_strdup(view->healthy ? "ok\n" : "no neighbours\n");
+    return g_strdup(view->healthy        ? "ok\n"
+                    : view->stands_still ? "standing still\n"
+                                         : "no neighbours\n");
   }
   return NULL;
 }

@@ -34,6 +34,9 @@ typedef struct peer_run_state {
   gint64 alone_us;               // since when there has been no peer, or nothing new
   gint64 news_us;                // when there was last something new of the stream
   guint64 seen;                  // the count of what was new, by then
+  guint64 source_made;           // live: segments, as far as it said
+  guint64 got, source_seen;      // what was complete or written; what the source had made then
+  gint64 behind_us;              // since when it has made more that could be written; 0: it has not
   gint64 rate_us;                // live source: when rate_taken bytes had been taken
   guint64 rate_taken;
   guint64 dropped_seen, dropped_told; // datagrams of the input: as of the last look, last warning

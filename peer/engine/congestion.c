@@ -14,7 +14,8 @@ enum {
   EXCESS = 4,            // excess losses tolerated: packets,
   EXCESS_OF = 8,         // plus this fraction of the window
   EXCESS_MOST = INT16_MAX / LOSSES_OF,
-  BASE_US = 60000000 // how long one base delay counts
+  BASE_US = 60000000, // how long one base delay counts
+  DRIFT_US = 30000    // two clocks drift apart by less meanwhile
 };
 
 uint64_t weft_coded_bytes(const weft_engine *e) {
@@ -56,8 +57,19 @@ size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
 // compared as signed differences: clocks may wrap and drift.
 static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
 
-static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
-  if (now_us - l->base_us >= 2 * BASE_US) // nothing was sent since then, while clocks drifted
+// Whether a delay exceeds the least by more than the whole round trip takes: packets cannot have
+// queued for so long, so one of the clocks stood still (a virtual machine that was suspended), and
+// all earlier delays mean nothing. Otherwise the window would stay at its least for a minute or
+// two.
+static bool clock_stepped(const weft_ledbat *l, uint32_t delay, int64_t round_trip_us) {
+  const uint32_t base = below(l->base[1], l->base[0]) ? l->base[1] : l->base[0];
+  return l->recent_count && round_trip_us >= 0 && !below(delay, base) &&
+         (int64_t)(delay - base) > round_trip_us + DRIFT_US;
+}
+
+static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t round_trip_us, int64_t now_us) {
+  // Nothing was sent since then, while clocks drifted; or this is another clock.
+  if (now_us - l->base_us >= 2 * BASE_US || clock_stepped(l, delay, round_trip_us))
     l->recent_count = l->recent_at = 0;
   if (now_us - l->base_us >= BASE_US || l->recent_count == 0) {
     l->base[1] = l->recent_count == 0 ? delay : l->base[0];
@@ -134,11 +146,12 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   const uint32_t sent = ack->sent - l->acked_sent, came = ack->received - l->acked_received;
   if ((int32_t)sent <= 0 || (int32_t)(l->sent - ack->sent) < 0)
     return; // overtaken by a newer one, or about packets that were never sent
-  weft_neighbour_echoed(n, &(weft_stamps){.echo = ack->stamp, .held = ack->held}, now_us);
+  const int64_t round_trip_us =
+      weft_neighbour_echoed(n, &(weft_stamps){.echo = ack->stamp, .held = ack->held}, now_us);
   l->acked_sent = ack->sent;
   l->acked_received = ack->received;
   l->acked_us = now_us;
-  l->queueing_us = learn_delay(l, ack->delay, now_us);
+  l->queueing_us = learn_delay(l, ack->delay, round_trip_us, now_us);
   if (lossy(e, n, sent, came, now_us))
     cut(e, l, now_us);
   else

@@ -23,6 +23,20 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
   return WEFT_OK;
 }
 
+// Asks a neighbour for the manifest of the newest segment that it claims to know of, which gives
+// the stream's time. That may be a lie: one at a time, and of its own claim alone, so that it costs
+// little and hides no true one.
+static void ask_newest(weft_engine *e, size_t index, uint64_t horizon, int64_t now_us) {
+  const weft_neighbour *n = &e->neighbours[index];
+  if (!weft_play_lacks_time(e) || horizon <= (e->started ? e->horizon : 0))
+    return;
+  for (size_t i = 0; i < n->ask_count && e->started; i++)
+    if (n->asks[i].request.kind == WEFT_REQUEST_MANIFEST)
+      return;
+  weft_request_send(e, index,
+                    &(weft_request){.segment = horizon - 1, .kind = WEFT_REQUEST_MANIFEST}, now_us);
+}
+
 // Takes what a map says about the end of the stream. With trust that is only a reason to ask for
 // its manifest. A source knows better.
 static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
@@ -41,10 +55,7 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
         e, index,
         &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},
         now_us);
-  if (e->options->trust && !e->started && weft_is_live(e) && map->horizon > 0)
-    weft_request_send(e, index,
-                      &(weft_request){.segment = map->horizon - 1, .kind = WEFT_REQUEST_MANIFEST},
-                      now_us); // which gives the stream's time
+  ask_newest(e, index, map->horizon, now_us);
   n->knows_end = n->knows_end || map->end_known;
   return WEFT_OK;
 }

@@ -132,8 +132,8 @@ void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_
 // Forgets bursts sent at or before `until_us`: its maps count them by now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
-// Learns the round trip from an echo alone.
-void weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
+// Learns the round trip from an echo alone. Returns what this one took; -1: that is unknown.
+int64_t weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
 // How much longer its last message took than its fastest one.
 uint32_t weft_neighbour_queueing_us(const weft_neighbour *neighbour);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
@@ -297,6 +297,8 @@ int64_t weft_play_deadline(const weft_engine *engine);
 void weft_play_start(weft_engine *engine, int64_t now_us); // chooses where to begin
 // VoD: whether playback cannot begin without the segment, at or after the one that is played next.
 bool weft_play_begins_with(const weft_engine *engine, uint64_t segment);
+// Whether the manifest of the newest segment that a neighbour claims should be requested from it.
+bool weft_play_lacks_time(const weft_engine *engine);
 int64_t weft_clock_offset(const int64_t pair[2]); // INT64_MAX: unknown
 void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t now_us);
 

@@ -337,14 +337,16 @@ static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - 
 // Learns the smallest delay. Clocks drift by less than one part in 4096, so an old minimum rises by
 // that, computed from absolute times because messages may come more often than it makes a whole
 // microsecond. A clock that was set back shows in stamps that fall by more than reordering
-// explains.
-static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
-  enum { DRIFT = 4096, OVERTAKEN_US = 1000000 };
+// explains; one that stood still, in a delay that is longer than the round trip.
+static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t round_trip_us,
+                        int64_t now_us) {
+  enum { DRIFT = 4096, OVERTAKEN_US = 1000000, ERROR_US = 30000 };
   const bool first = n->stamp == 0 || (int32_t)(n->stamp - stamps->stamp) > OVERTAKEN_US;
   n->delay_least += (uint32_t)(now_us / DRIFT - n->stamp_us / DRIFT);
   n->stamp = stamps->stamp;
   n->stamp_us = now_us;
-  if (first || (int32_t)(delay(n) - n->delay_least) < 0)
+  const int32_t more = (int32_t)(delay(n) - n->delay_least);
+  if (first || more < 0 || (round_trip_us >= 0 && more > round_trip_us + ERROR_US))
     n->delay_least = delay(n);
 }
 
@@ -353,21 +355,21 @@ uint32_t weft_neighbour_queueing_us(const weft_neighbour *n) {
 }
 
 void weft_neighbour_heard(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
-  learn_delay(n, stamps, now_us);
-  weft_neighbour_echoed(n, stamps, now_us);
+  learn_delay(n, stamps, weft_neighbour_echoed(n, stamps, now_us), now_us);
 }
 
-void weft_neighbour_echoed(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
+int64_t weft_neighbour_echoed(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
   if (stamps->echo == 0)
-    return;
+    return -1;
   const int64_t measured = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
   if (measured > 30000000) // a clock that jumped, or a false echo
-    return;
+    return -1;
   const int32_t sample = measured < ROUND_TRIP_MOST_US ? (int32_t)measured : ROUND_TRIP_MOST_US;
   // Rises at once, falls slowly: if flights are forgotten too early, packets are sent twice.
   n->round_trip_us =
       n->timed && sample < n->round_trip_us ? (7 * n->round_trip_us + sample) / 8 : sample;
   n->timed = true;
+  return measured;
 }
 
 weft_stamps weft_neighbour_stamps(const weft_neighbour *n, int64_t now_us) {

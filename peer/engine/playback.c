@@ -7,7 +7,9 @@
 enum {
   TURN_US = 60000000,      // how long a smallest delay counts
   SECOND_TIME_US = 300000, // how long a second manifest is waited for
-  ABSENT_US = 250000       // a look that is later than this follows an absence
+  ABSENT_US = 250000,      // a look that is later than this follows an absence
+  LATE_US = 2000000,       // for so long, and so often, nothing was nearly as fast as the fastest:
+  LATE_TIMES = 8           // the source's clock stood still
 };
 static const int64_t FAR = INT64_MAX / 4;
 
@@ -22,6 +24,33 @@ void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t
     *turn_us = now_us;
   }
   pair[0] = sample < pair[0] ? sample : pair[0];
+}
+
+// Notices that the source's clock stood still (a virtual machine that was suspended): all of its
+// times are as much later then. If peers waited for the smallest offset to age, all that the source
+// makes would be past its time for a minute or two. Delays of half the lag that last for seconds
+// have the same effect: no peer plays in time with them.
+static void notice_step(weft_engine *e, int64_t sample, int64_t now_us) {
+  const int64_t offset_us = weft_clock_offset(e->offset_us);
+  if (offset_us == INT64_MAX || sample - offset_us <= weft_lag_us(e) / 2) {
+    e->late_count = 0;
+    return;
+  }
+  if (e->late_count == 0) {
+    e->late_us = now_us;
+    e->late_least_us = sample;
+  }
+  e->late_count = (uint8_t)(e->late_count + (e->late_count < LATE_TIMES));
+  e->late_least_us = sample < e->late_least_us ? sample : e->late_least_us;
+  if (e->late_count < LATE_TIMES || now_us - e->late_us < LATE_US)
+    return;
+  const int64_t step_us = e->late_least_us - offset_us;
+  for (int i = 0; i < 2; i++) {
+    e->offset_us[i] = e->late_least_us;
+    e->clock_us[i] += e->clock_us[i] == INT64_MAX ? 0 : step_us;
+  }
+  e->offset_turn_us = now_us;
+  e->late_count = 0;
 }
 
 // --- Media time
@@ -71,22 +100,16 @@ static int64_t live_time(const weft_engine *e, uint64_t segment) {
 
 // live_time() of the next segment to be played, by the cached media time if that is known.
 static int64_t live_next(const weft_engine *e) {
-  if (e->due_segment != e->play)
+  if (!weft_timed_by_rate(e) || e->due_segment != e->play)
     return live_time(e, e->play);
   return e->due_us + weft_clock_offset(e->offset_us) + weft_lag_us(e);
 }
 
 // --- Where to begin
 
-void weft_play_start(weft_engine *e, int64_t now_us) {
-  if (e->started || !weft_is_live(e) || !live_known(e))
-    return;
+// The first segment that is due `startup` from now, by steps from the newest whose time is known.
+static uint64_t first_in_time(const weft_engine *e, int64_t now_us) {
   const int64_t each = weft_segment_us(e), wanted = now_us + startup(e);
-  // One time does not tell how far back to begin. A second one comes at once, if there is one.
-  if (each == 0 && e->timed_segment > 0 && now_us < e->begin_us) {
-    e->begin_us = e->begin_us == WEFT_ENGINE_NEVER ? now_us + SECOND_TIME_US : e->begin_us;
-    return;
-  }
   uint64_t segment = weft_timed_by_rate(e) ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
   if (each > 0) { // as many steps from the newest as make it due when it can be had
     int64_t steps = (wanted - live_time(e, segment)) / each;
@@ -98,9 +121,33 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
   // all reason are cut off at FAR, and more steps would not change them.
   for (size_t i = 0; i <= e->window && each > 0 && live_time(e, segment) < wanted; i++)
     segment++;
+  return segment;
+}
+
+// Where the source's clock gives the times, input may come in bursts, or pause: then steps from the
+// newest segment lead anywhere. The next one to come has all of the lag to get here. Where no rate
+// tells the length of a step, half of the window is left for what comes until the first is due.
+static uint64_t within_reason(const weft_engine *e, uint64_t segment) {
+  if (weft_timed_by_rate(e))
+    return segment;
+  const uint64_t timed = e->timed_segment + 1, next = timed > e->horizon ? timed : e->horizon;
+  const uint64_t back = e->options->rate_bits_per_s ? next : e->window / 2;
+  const uint64_t oldest = next > back ? next - back : 0;
+  return segment > next ? next : segment < oldest ? oldest : segment;
+}
+
+void weft_play_start(weft_engine *e, int64_t now_us) {
+  if (e->started || !weft_is_live(e) || !live_known(e))
+    return;
+  // One time does not tell how far back to begin. A second one comes at once, if there is one.
+  if (weft_segment_us(e) == 0 && e->timed_segment > 0 && now_us < e->begin_us) {
+    e->begin_us = e->begin_us == WEFT_ENGINE_NEVER ? now_us + SECOND_TIME_US : e->begin_us;
+    return;
+  }
+  const uint64_t segment = within_reason(e, first_in_time(e, now_us));
   e->started = true;
   e->begin_us = WEFT_ENGINE_NEVER;
-  weft_window_jump(e, segment);
+  weft_window_jump(e, segment > e->play ? segment : e->play); // what was played is not played again
   for (size_t i = 0; i < e->used; i++)
     if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
       weft_neighbour_due(e, i, WEFT_DUE_MAP);
@@ -114,12 +161,23 @@ void weft_play_learn(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_play_start(e, now_us);
 }
 
+// How long a segment lasts, by the newest and the oldest whose time is here: input comes in bursts,
+// so the newest two alone may be a thousand times as near to each other.
+static int64_t pace(const weft_engine *e, uint64_t segment, int64_t at_us) {
+  for (uint64_t s = e->tail; s < segment && weft_window_has(e, s); s++)
+    if (weft_window_slot(e, s)->manifest)
+      return (at_us - weft_window_slot(e, s)->at_us) / (int64_t)(segment - s);
+  return (at_us - e->timed_us) / (int64_t)(segment - e->timed_segment);
+}
+
 void weft_play_manifest(weft_engine *e, uint64_t segment, int64_t at_us, int64_t now_us) {
   if (!weft_is_paced(e) || e->self.source)
     return;
   const bool first = e->timed_segment == 0 && e->timed_us == 0 && e->segment_us == 0;
+  if (weft_is_live(e) && segment > e->timed_segment) // older ones may have been requested late
+    notice_step(e, now_us - at_us, now_us);
   if (!first && segment > e->timed_segment)
-    e->segment_us = (at_us - e->timed_us) / (int64_t)(segment - e->timed_segment);
+    e->segment_us = pace(e, segment, at_us);
   else if (!first && e->segment_us == 0 && segment < e->timed_segment)
     e->segment_us = (e->timed_us - at_us) / (int64_t)(e->timed_segment - segment);
   if (first || segment >= e->timed_segment) {
@@ -162,6 +220,14 @@ static bool live_due(const weft_engine *e) {
          weft_window_has(e, e->play);
 }
 
+// Whether this peer can go on only by a manifest that nobody sends unasked: it has none yet, or its
+// output was not read, and neighbours hold nothing any more that its full window took.
+bool weft_play_lacks_time(const weft_engine *e) {
+  if (!weft_is_live(e) || !e->options->trust || e->self.source)
+    return false;
+  return !e->started || (!over(e) && e->play >= e->horizon && weft_window_has(e, e->play));
+}
+
 // Whether this peer slept for longer than the window, whose segments no peer has any more. After a
 // burst a window may last for milliseconds, by its times: what is complete here is played, however
 // late.
@@ -185,7 +251,8 @@ static void begin_again(weft_engine *e, int64_t now_us) {
 // links and uplinks. Nor does what is due in the moment after, in which the backlog is read.
 static void notice_absence(weft_engine *e, int64_t now_us) {
   const int64_t next_us = live_next(e);
-  if (now_us - (next_us > e->awaited_us ? next_us : e->awaited_us) <= ABSENT_US)
+  const bool awaited = e->awaited_us != WEFT_ENGINE_NEVER && e->awaited_us > next_us;
+  if (now_us - (awaited ? e->awaited_us : next_us) <= ABSENT_US)
     return;
   e->back_us = now_us + ABSENT_US;
   weft_shortage_start(e, now_us);
@@ -211,7 +278,7 @@ static void live_look(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
   if (!live_due(e))
     return;
-  if (e->due_segment != before && weft_timed_by_rate(e)) { // otherwise manifests may change it
+  if (weft_timed_by_rate(e) && e->due_segment != before) { // otherwise manifests may change it
     e->due_us = weft_segment_at(e, before);
     e->due_segment = before;
   }

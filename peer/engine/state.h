@@ -294,7 +294,8 @@ struct weft_engine {
   weft_manifest *end; // with trust: the manifest that ends the stream, if end_known
   bool started;       // where to begin is known
   bool end_known, farewell, leaving;
-  bool lonely; // the event is to be reported
+  bool lonely;        // the event is to be reported
+  uint8_t late_count; // live: times in a row that were late, up to a few
   uint16_t epoch;
   weft_slot *slots;
   weft_proof *proofs;        // (window), where there is trust
@@ -313,10 +314,16 @@ struct weft_engine {
                           // after it
   int64_t timed_us, segment_us;
   weft_shortage shortage;
-  uint64_t due_segment; // live: the segment with media time due_us, cached because each deadline
-                        // needs it
-  int64_t due_us;
-  union {                   // a union because a simulator has many engines
+  union {                 // unions because a simulator has many engines
+    uint64_t due_segment; // live, by the rate: the segment with media time due_us, cached because
+                          // each deadline needs it
+    int64_t late_us;      // live, by manifests: since when times are late
+  };
+  union {
+    int64_t due_us;
+    int64_t late_least_us; // the smallest offset since then
+  };
+  union {
     int64_t origin_us;      // VoD: local time minus media time
     int64_t back_us;        // live, after an absence: lateness of what was due before says nothing
     weft_signed *signed_of; // bulk: (total), if it rereads and there is trust

@@ -330,16 +330,26 @@ size_t weft_node_neighbours(const weft_node *node) {
   return count;
 }
 
-bool weft_node_has_source(const weft_node *node) {
-  weft_neighbour_statistics s;
+// What is known of the source, if it is a neighbour and has not restarted.
+static bool source_seen(const weft_node *node, weft_neighbour_statistics *s) {
   for (size_t i = 0; node->engine && i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
     if (l->open && l->neighbour != NONE &&
-        weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK && s.is_source &&
-        !s.anew)
+        weft_engine_get_neighbour(node->engine, l->neighbour, s) == WEFT_OK && s->is_source &&
+        !s->anew)
       return true;
   }
   return false;
+}
+
+bool weft_node_has_source(const weft_node *node) {
+  weft_neighbour_statistics s;
+  return source_seen(node, &s);
+}
+
+uint64_t weft_node_source_segments(const weft_node *node) {
+  weft_neighbour_statistics s;
+  return source_seen(node, &s) ? s.first : 0;
 }
 
 // The engine has dropped a neighbour: end its session, too.

@@ -12,6 +12,7 @@ typedef struct path {
   scene s;
   uint64_t packet;   // bytes that one packet counts
   uint32_t received; // by the neighbour
+  uint32_t stood_us; // for how long our clock stood still
 } path;
 
 static weft_neighbour_statistics look(const path *p) {
@@ -24,8 +25,8 @@ static void acknowledge(path *p, uint32_t sent, uint32_t queueing_us) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_ack ack = {.sent = sent,
                         .received = p->received,
-                        .delay = BASE + queueing_us,
-                        .stamp = (uint32_t)(p->s.now_us - ROUND_TRIP_US)};
+                        .delay = BASE + queueing_us + p->stood_us,
+                        .stamp = (uint32_t)(p->s.now_us - ROUND_TRIP_US - queueing_us)};
   EXPECT_OK(scene_say(&p->s, 0, out, weft_ack_write(&ack, out)));
 }
 
@@ -210,9 +211,9 @@ START_TEST(a_burst_fits_into_a_small_window) {
 }
 END_TEST
 
-// A path that has become longer, or a clock that fell back, looks like a queue for one to two
-// minutes, by however much, and the window recovers soon after. A jump by more than half the range
-// of stamps looks like a clock that jumped ahead, which is no queue.
+// A path that has become longer looks like a queue for one to two minutes, by however much, and the
+// window recovers soon after. A jump by more than half the range of stamps looks like a clock that
+// jumped ahead, which is no queue.
 START_TEST(the_least_delay_is_forgotten) {
   static const uint32_t longer_us[] = {20000, 2 * SECOND, 60 * SECOND, 2000u * SECOND,
                                        2200u * SECOND};
@@ -237,6 +238,29 @@ START_TEST(the_least_delay_is_forgotten) {
 }
 END_TEST
 
+// A clock that stood still makes delays longer, but no round trip: by more than that, it is no
+// queue. What queues from then on is measured from there.
+START_TEST(a_clock_that_stood_still_is_no_queue) {
+  static const uint32_t stood_us[] = {100000, SECOND, 30 * SECOND, 2000u * SECOND};
+  path p;
+  begin_settled(&p);
+  p.stood_us = ROUND_TRIP_US; // this may be either
+  for (int i = 0; i < 8; i++)
+    round_of(&p, 1, 0, 0);
+  EXPECT(look(&p).queueing_us == ROUND_TRIP_US);
+  const uint64_t window = look(&p).window_bytes;
+  p.stood_us += stood_us[_i];
+  for (int i = 0; i < 40; i++) {
+    round_of(&p, 4, 0, 0);
+    EXPECT(look(&p).queueing_us == 0 && look(&p).window_bytes >= window);
+  }
+  for (int i = 0; i < 4; i++)
+    round_of(&p, 1, 0, 3 * TARGET_US);
+  EXPECT(look(&p).queueing_us == 3 * TARGET_US);
+  scene_free(&p.s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("congestion");
   TCase *t = tcase_create("congestion");
@@ -247,6 +271,7 @@ int main(void) {
   tcase_add_test(t, losses_halve_a_window);
   tcase_add_test(t, silence_begins_anew);
   tcase_add_loop_test(t, the_least_delay_is_forgotten, 0, 5);
+  tcase_add_loop_test(t, a_clock_that_stood_still_is_no_queue, 0, 4);
   tcase_add_test(t, a_burst_fits_into_a_small_window);
   suite_add_tcase(suite, t);
   return test_main(suite);

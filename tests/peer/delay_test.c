@@ -14,6 +14,7 @@ typedef struct clocks {
   int64_t ahead_us; // how far the neighbour's clock is ahead
   int64_t ppm;      // how much faster it runs, since `from_us`
   int64_t from_us;
+  bool echoes; // it echoes our stamps, so that the round trip is known
 } clocks;
 
 static clocks begin(int64_t now_us, int64_t ahead_us, int64_t ppm) {
@@ -26,7 +27,9 @@ static uint32_t heard(clocks *c, int64_t waited_us) {
   const int64_t sent_us = c->now_us - PATH_US - waited_us;
   const int64_t drifted_us = (sent_us - c->from_us) * c->ppm / 1000000;
   const uint32_t stamp = (uint32_t)(sent_us + c->ahead_us + drifted_us);
-  const weft_stamps stamps = {.stamp = stamp ? stamp : 1}; // as weft_neighbour_stamps does
+  const weft_stamps stamps = {.stamp = stamp ? stamp : 1, // as weft_neighbour_stamps does
+                              .echo =
+                                  c->echoes ? (uint32_t)(c->now_us - 2 * PATH_US - waited_us) : 0};
   weft_neighbour_heard(&c->n, &stamps, c->now_us);
   return weft_neighbour_queueing_us(&c->n);
 }
@@ -107,12 +110,31 @@ START_TEST(clocks_jump) {
 }
 END_TEST
 
+// Where the round trip is known, a clock that stood still sets a new fastest time: no message waits
+// for longer than its round trip takes.
+START_TEST(clocks_stand_still) {
+  static const int64_t stood_us[] = {SECOND / 10, SECOND / 2, 5 * SECOND, INT64_C(1200) * SECOND};
+  for (size_t i = 0; i < sizeof stood_us / sizeof *stood_us; i++) {
+    clocks c = begin(77 * SECOND, 5, 0);
+    c.echoes = true;
+    for (int t = 0; t < 100; t++, c.now_us += SECOND / 10)
+      expect(heard(&c, t % 2 ? 20 * QUEUE_US : 0), t % 2 ? 20 * QUEUE_US - 300 : 0, 20 * QUEUE_US,
+             &c);
+    c.ahead_us -= stood_us[i];
+    expect(heard(&c, 0), 0, 0, &c);
+    c.now_us += SECOND;
+    expect(heard(&c, QUEUE_US), QUEUE_US - 300, QUEUE_US, &c);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("delay");
   TCase *t = tcase_create("delay");
   tcase_add_test(t, clocks_wrap);
   tcase_add_test(t, clocks_drift);
   tcase_add_test(t, clocks_jump);
+  tcase_add_test(t, clocks_stand_still);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

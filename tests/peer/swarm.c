@@ -16,6 +16,9 @@ uint64_t swarm_draw(swarm *s, uint64_t bound) {
   return weft_rng_below(&rng, bound);
 }
 
+// The time by a node's own clock.
+static int64_t clock_of(const swarm *s, size_t node) { return s->now_us - s->node[node].stood_us; }
+
 static fixture_fate perfect(swarm *s, size_t from, size_t to) {
   (void)s, (void)from, (void)to;
   return (fixture_fate){.copies = 1, .delay_us = 10000};
@@ -144,9 +147,9 @@ static bool make_room(swarm *s, size_t index, size_t newcomer) {
 static weft_status add_to(swarm *s, size_t index, size_t other,
                           const weft_neighbour_options *options, size_t *at) {
   weft_engine *e = s->node[index].engine;
-  const weft_status status = weft_engine_add_neighbour(e, options, s->now_us, at);
+  const weft_status status = weft_engine_add_neighbour(e, options, clock_of(s, index), at);
   return status == WEFT_E_STATE && make_room(s, index, other)
-             ? weft_engine_add_neighbour(e, options, s->now_us, at)
+             ? weft_engine_add_neighbour(e, options, clock_of(s, index), at)
              : status;
 }
 
@@ -164,7 +167,7 @@ void swarm_connect(swarm *s, size_t a, size_t b) {
     uint8_t refusal[WEFT_DATAGRAM_MAX]; // it names others
     const size_t bytes = weft_engine_refusal(s->node[b].engine, &s->node[a].origin, refusal);
     s->node[a].links[at_a] = (swarm_link){0};
-    EXPECT_OK(weft_engine_input(s->node[a].engine, at_a, refusal, bytes, s->now_us));
+    EXPECT_OK(weft_engine_input(s->node[a].engine, at_a, refusal, bytes, clock_of(s, a)));
     s->node[a].deadline_us = 0;
     return;
   }
@@ -185,16 +188,25 @@ static bool done(swarm *s, weft_status status) {
   return true;
 }
 
+// When the segment that is fed now came to the source: segments of a burst come shortly after each
+// other.
+static int64_t fed_at(const swarm *s) {
+  enum { APART_US = 20 };
+  return s->feed_us - s->node[0].stood_us +
+         (s->feed_burst ? (int64_t)(s->fed / SEGMENT % s->feed_burst) * APART_US : 0);
+}
+
 static void feed(swarm *s) {
   weft_engine *source = s->node[0].engine;
   while (s->fed <= s->input_bytes && s->feed_us <= s->now_us && weft_engine_source_ready(source)) {
     const size_t left = s->input_bytes - s->fed, bytes = left < SEGMENT ? left : SEGMENT;
-    if (!done(s, bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, s->feed_us,
-                                                s->now_us)
-                       : weft_engine_source_end(source, s->now_us)))
+    if (!done(s, bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, fed_at(s),
+                                                clock_of(s, 0))
+                       : weft_engine_source_end(source, clock_of(s, 0))))
       return;
     s->fed += bytes < SEGMENT ? s->input_bytes + 1 : bytes;
-    s->feed_us += s->feed_every_us;
+    const bool more = s->feed_burst && s->fed / SEGMENT % s->feed_burst;
+    s->feed_us += more ? 0 : s->feed_every_us * (int64_t)(s->feed_burst ? s->feed_burst : 1);
   }
 }
 
@@ -360,21 +372,23 @@ static void turn(swarm *s, size_t index) {
     return;
   }
   end_calls(s, index);
-  weft_engine_tick(n->engine, s->now_us);
+  weft_engine_tick(n->engine, clock_of(s, index));
   if (index == 0)
     feed(s);
-  else
+  else if (s->now_us >= n->unread_us)
     read_all(s, n);
   take_events(s, index);
   weft_burst burst;
   weft_status status;
-  while ((status = weft_engine_output(n->engine, s->now_us, &burst)) == WEFT_OK)
+  while ((status = weft_engine_output(n->engine, clock_of(s, index), &burst)) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
       swarm_mail_send(s, index, burst.neighbour, &burst.datagrams[i]);
   if (status != WEFT_PENDING)
     (void)done(s, status);
   ask_for_everything(s, index);
   n->deadline_us = weft_engine_deadline(n->engine);
+  if (n->deadline_us != WEFT_ENGINE_NEVER)
+    n->deadline_us += n->stood_us;
   if (n->greedy && n->asks_us < n->deadline_us)
     n->deadline_us = n->asks_us;
 }
@@ -421,8 +435,8 @@ static void arrive(swarm *s, swarm_event *event) {
     weft_engine_statistics before = {0}, after = {0};
     if (spoilt)
       before = swarm_statistics(s, event->to);
-    const weft_status status =
-        weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
+    const weft_status status = weft_engine_input(to->engine, event->neighbour, event->data,
+                                                 event->bytes, clock_of(s, event->to));
     s->nomem += status == WEFT_E_NOMEM && s->tolerate_nomem;
     EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
            (status == WEFT_E_NOMEM && s->tolerate_nomem));

@@ -50,6 +50,8 @@ typedef struct swarm_node {
   uint64_t data_greedy; // of these, to greedy nodes
   int64_t deadline_us, asks_us;
   int64_t asleep_us;              // until then it does nothing, and what arrives waits
+  int64_t stood_us;               // for how long its clock stood still
+  int64_t unread_us;              // until then nothing that it plays is read
   bool nat;                       // lets in only nodes that it is calling
   int64_t called_us[SWARM_NODES]; // since when; -1: not calling
   size_t calls, calls_back;
@@ -68,6 +70,7 @@ typedef struct swarm {
   const uint8_t *input;
   size_t input_bytes, fed;
   int64_t feed_every_us, feed_us; // live; 0: as fast as the source takes it
+  size_t feed_burst;              // if not 0: so many segments come at once, in as many times that
   uint64_t salt;                  // of its random numbers, beside the run's seed
   weft_rng_chacha network;
   fixture_fate (*fate)(struct swarm *s, size_t from, size_t to);

@@ -109,11 +109,11 @@ START_TEST(a_live_viewer_begins_by_one_time) {
 END_TEST
 
 // A segment plays at its own signed time, else at that of the next that has one, else as the newest
-// two imply.
+// and the oldest here imply.
 START_TEST(times_are_as_signed) {
   scene s;
   begin_signed(&s);
-  enum { ONE_US = 120000, TWO_US = 600000, THREE_US = SECOND, EACH_US = (THREE_US - ONE_US) / 2 };
+  enum { ONE_US = 120000, TWO_US = 600000, THREE_US = SECOND, EACH_US = THREE_US / 3 };
   const int64_t zero_us = s.now_us - THREE_US + LAG_US; // the last is the fastest
   scene_manifest_at(&s, 0, 0, 0);
   scene_manifest_at(&s, 0, 0, 0); // once to tell the time, and once to be kept
@@ -132,6 +132,28 @@ START_TEST(times_are_as_signed) {
   EXPECT(s.skips == 2);
   scene_run(&s, STEP_US);
   EXPECT(s.skips == 3 && s.skip_last == 2);
+  scene_free(&s);
+}
+END_TEST
+
+// A source whose clock stood still is noticed when all that comes in two seconds, eight times at
+// least, is later than the fastest by more than half of the lag.
+START_TEST(a_clock_that_stood_still_is_noticed) {
+  enum { MUCH, LITTLE, ONCE_IN_TIME, SHORT, SELDOM, AHEAD_US = 100 * SECOND };
+  const int64_t late_us = _i == LITTLE ? LAG_US / 2 : LAG_US / 2 + STEP_US;
+  const int64_t each_us = _i == SHORT ? SECOND / 8 : _i == SELDOM ? SECOND / 3 : SECOND / 4;
+  const uint64_t more = _i == SHORT ? 16 : _i == SELDOM ? 7 : 9;
+  scene s;
+  begin_signed(&s);
+  int64_t at_us = 0;
+  for (uint64_t i = 0; i < 8 + more; i++) {
+    const bool late = i >= 8 && !(_i == ONCE_IN_TIME && i == 12);
+    at_us = s.now_us + AHEAD_US - (late ? late_us : 0);
+    scene_manifest_at(&s, 0, i, (uint64_t)at_us);
+    if (i + 1 < 8 + more)
+      scene_run(&s, each_us);
+  }
+  EXPECT(due(&s, 7 + more) == at_us - AHEAD_US + LAG_US + (_i == MUCH ? late_us : 0));
   scene_free(&s);
 }
 END_TEST
@@ -303,6 +325,7 @@ int main(void) {
   tcase_add_test(t, a_live_viewer_counts_back_by_two_times);
   tcase_add_loop_test(t, a_live_viewer_begins_by_one_time, 0, 3);
   tcase_add_test(t, times_are_as_signed);
+  tcase_add_loop_test(t, a_clock_that_stood_still_is_noticed, 0, 5);
   tcase_add_test(t, times_by_the_rate_are_exact_and_do_not_wrap);
   tcase_add_test(t, what_is_late_is_passed);
   tcase_add_loop_test(t, who_slept_plays_what_is_here_or_begins_again, 0, 3);

@@ -125,6 +125,8 @@ size_t weft_node_links(const weft_node *node);              // open sessions
 size_t weft_node_neighbours(const weft_node *node); // sessions with nodes that have the stream, too
 // The source is a neighbour, and has not restarted since.
 bool weft_node_has_source(const weft_node *node);
+// Live: how many segments it has made, as far as it said; 0: it is no neighbour.
+uint64_t weft_node_source_segments(const weft_node *node);
 
 // Sets the addresses of the host with that number (bootstrap_host), in the order in which they
 // should be tried. An address that is being called, or has a session, stays. As many are accepted

@@ -361,7 +361,7 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
     code = cli_error(title, CLI_USAGE, "needs %s, not %d argument%s (see weft help %s)",
                      call->takes, given, given == 1 ? "" : "s", title);
   code = code < 0 ? counts(w) : code;
-  if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
+  if (code < 0 && w->threads_text && (w->threads < 1 || w->threads > WEFT_STORE_MAX_THREADS))
     code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
                      WEFT_STORE_MAX_THREADS, w->threads);
   // Reading the key would take the bytes that belong to the file.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and checks everything: tags of all chunks, and whether parity belongs to the data. Defects
 // are reported, rewritten in place, or the shard is rebuilt.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,6 +115,11 @@ static void sync_shards(weft_store_mending *m) {
   }
 }
 
+static const char *scrub_advice(const weft_store_shard *shard) {
+  return shard->write_error == EROFS ? ": repair rebuilds it, if the folder itself takes new files"
+                                     : ": repair rebuilds it";
+}
+
 // Fails if a shard's file, or its replacement, took no writes. A failed sync is reported even if
 // the shard was rebuilt: the state of everything else on that disk is unknown.
 static weft_status refused(const weft_store_mending *m) {
@@ -135,7 +141,7 @@ static weft_status refused(const weft_store_mending *m) {
                          first, fresh ? ".new" : "",
                          strerror(fresh ? m->spoilt[first] : store->shards[first].write_error),
                          others,
-                         m->care == WEFT_STORE_SCRUB   ? ": repair rebuilds it"
+                         m->care == WEFT_STORE_SCRUB   ? scrub_advice(&store->shards[first])
                          : store->shards[first].mended ? "; it was rebuilt"
                                                        : "");
 }

@@ -113,6 +113,25 @@ class Storage(unittest.TestCase):
         self.assertEqual(weft.Code(self.context, "cauchy", 3, 0).encode([b"a", b"b", b"c"]), [])
         with self.assertRaises(weft.Error):
             weft.Code(self.context, "cauchy", 300, 2)
+        with self.assertRaises(ValueError):
+            weft.Code(self.context, "cauchy\0x", 3, 2)
+
+    def test_an_empty_shard_among_others(self):
+        """A file that a crash left empty, for example: wherever it is, it does not go with the others."""
+        code, none = weft.Code(self.context, "cauchy", 3, 2), weft.Code(self.context, "cauchy", 3, 0)
+        whole = [b"one", b"two", b"six"]
+        whole += [bytes(parity) for parity in code.encode(whole)]
+        for empty in range(3):
+            data = [b"" if i == empty else shard for i, shard in enumerate(whole)]
+            for refused in (lambda: code.encode(data[:3]), lambda: none.encode(data[:3]), lambda: code.verify(data),
+                            lambda: none.verify(data[:3]), lambda: code.recover(data[:4] + [None]),
+                            lambda: code.recover(whole[:4] + [None], data_bytes=0),
+                            lambda: code.add_delta(empty, b"", [bytearray(3), bytearray(3)]),
+                            lambda: code.encode([b"", b"", b""], [bytearray(3), bytearray(3)])):
+                with self.assertRaises(ValueError):
+                    refused()
+        with self.assertRaises(ValueError):
+            none.verify(whole[:2])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ class Code(_Handle):
         held = host(parity) if parity is not None else None
         if held is not None and held.size != k * m:
             raise ValueError("a matrix of %d rows of %d" % (m, k))
+        if "\0" in name:
+            raise ValueError("a code's name without zeros, not %r" % name)
         options = _CodeOptions(name=name.encode(), k=k, m=m, w=_whole("w", w),
                                packet_bytes=_whole("packet_bytes", packet_bytes),
                                parity=held.at if held is not None else None)
@@ -78,8 +80,9 @@ class Code(_Handle):
                 shards.append(given.read(shard))
             size = shards[0].size
             made.append(self._results(parity, [self.parity_bytes(size)] * self.m))
+            stripe = self._stripe(given, shards + [given.write(shard) for shard in made[-1]], size)
             if size and self.m:
-                table.append(self._stripe(given, shards + [given.write(shard) for shard in made[-1]], size))
+                table.append(stripe)
         if table:
             given.wait()
             _check(self._run(_c.weft_code_encode, (_Stripe * len(table))(*table), len(table), None))
@@ -124,8 +127,9 @@ class Code(_Handle):
             for i, result in zip(outputs, self._results(results, sizes)):
                 shards[i], parts[i] = result, given.write(result)
             made.append(shards)
+            stripe = self._stripe(given, parts, size)
             if size:
-                table.append(self._stripe(given, parts, size))
+                table.append(stripe)
         given.wait()
         _check(self._run(_c.weft_code_recover, ctypes.byref(erasures), (_Stripe * len(table))(*table),
                          len(table), None), "%d of %d shards lost" % (len(lost), self.k + self.m))
@@ -142,10 +146,10 @@ class Code(_Handle):
         wrong, count, given = bytearray(self.m), _size(), Given(self._context)
         if any(shard is None for shard in shards):
             raise ValueError("all shards must be there to be verified: recover those that are None")
-        if not self.m:
-            return []
         parts = [given.read(shard) for shard in shards]
         stripe = self._stripe(given, parts, parts[0].size if parts else 0)
+        if not self.m:
+            return []
         given.wait()
         _check(self._run(_c.weft_code_verify, ctypes.byref(stripe), host(wrong, writable=True),
                          ctypes.byref(count), None))
@@ -181,10 +185,10 @@ class Code(_Handle):
         index, size = _whole("index", index), shards[0].size
         if index >= self.k:
             raise ValueError("there are data shards 0 to %d, and no %d" % (self.k - 1, index))
+        parts = [None if shard is None else given.write(shard) for shard in parity]
+        stripe = self._stripe(given, [None] * self.k + parts, size)
+        stripe.mem = one_memory([*shards, *parts], "a shard and its parity")
         if size and self.m:
-            parts = [None if shard is None else given.write(shard) for shard in parity]
-            stripe = self._stripe(given, [None] * self.k + parts, size)
-            stripe.mem = one_memory([*shards, *parts], "a shard and its parity")
             given.wait()
             _check(self._run(call, index, *shards, ctypes.byref(stripe), None))
 

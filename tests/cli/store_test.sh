@@ -299,8 +299,9 @@ says "needs FOLDER FILE, not 1 argument (" err
 expect 2 encode -k 300 in --output-dir e
 says "not 300 and 4" err
 expect 2 encode --threads 65 in --output-dir e
-expect 2 encode --threads 0 in --output-dir e
 says "--threads must be 1..64, not 65" err
+expect 2 encode --threads 0 in --output-dir e
+says "--threads must be 1..64, not 0" err
 expect 2 encode --code cauchy_good:x=4 in --output-dir e
 says "no such setting" err
 expect 2 encode --code cauchy_good:w=4 in --output-dir e # the packets' size may not be left out

@@ -269,6 +269,9 @@ bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
     const bool ours_wins = memcmp(s->options.identity.public_key, own->identity, 32) < 0;
     const bool other_stays = other->initiated != own->initiated && other->initiated == ours_wins;
     const size_t loser = other_stays ? link : i;
+    weft_link *stays = &s->links[other_stays ? i : link];
+    stays->displaced_ours = true;
+    stays->displaced_us = now_us;
     say_close(s, loser, true, now_us);
     weft_session_lose(s, loser, WEFT_SESSION_REPLACED);
     if (other_stays)
@@ -411,15 +414,17 @@ static bool has_other(const weft_sessions *s, const weft_link *l) {
   return false;
 }
 
-// Why the other side closed. It may have ended an opening in favour of another session.
+// Why the other side closed. It may have ended an opening in favour of another session. Two
+// CONFIRMs may overtake each other: then each side ends the session that the other side keeps.
 static weft_session_reason closed_why(const weft_sessions *s, const weft_link *l,
-                                      const uint8_t *plain, size_t bytes) {
+                                      const uint8_t *plain, size_t bytes, int64_t now_us) {
   const bool displaced = bytes == 1 && plain[0] == WEFT_CLOSE_DISPLACED;
   if (!displaced && l->state == LINK_OPEN)
     return WEFT_SESSION_CLOSED;
   if (has_other(s, l))
     return WEFT_SESSION_REPLACED;
-  return displaced ? WEFT_SESSION_ELSEWHERE : WEFT_SESSION_CLOSED;
+  const bool by_ours = l->displaced_ours && now_us - l->displaced_us < WEFT_HANDSHAKE_US;
+  return displaced && !by_ours ? WEFT_SESSION_ELSEWHERE : WEFT_SESSION_CLOSED;
 }
 
 static weft_status take_sealed(weft_sessions *s, const weft_address *address, uint8_t *datagram,
@@ -445,7 +450,7 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   uint8_t *plain = datagram + WEFT_SESSION_HEADER_BYTES;
   const size_t plain_bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES;
   if (type == WEFT_SESSION_CLOSE) {
-    weft_session_lose(s, link, closed_why(s, l, plain, plain_bytes));
+    weft_session_lose(s, link, closed_why(s, l, plain, plain_bytes, now_us));
     return WEFT_PENDING;
   }
   if (l->opening.keys == slot && !weft_session_confirmed(s, link, now_us))

@@ -275,7 +275,8 @@ static size_t asked_beside(bool liar) {
 // Manifests of segments that were never made are not requested, which would take room from real
 // requests.
 START_TEST(segments_to_come_take_no_room_for_requests) {
-  EXPECT(10 * asked_beside(true) >= 9 * asked_beside(false));
+  // 18 requests, and sometimes 16 beside the liar; 12 if such manifests are requested.
+  EXPECT(10 * asked_beside(true) >= 8 * asked_beside(false));
 }
 END_TEST
 

@@ -120,10 +120,8 @@ typedef struct weft_link {
   size_t blob_bytes;
   size_t current, previous; // places of keys
   int64_t heard_us, sent_us, replaced_us, rekey_us;
-  bool displaced_ours;  // it took the place of another session of this node with that identity,
-  int64_t displaced_us; // at this time
-  int64_t renewed_us;   // when a handshake that it has to itself was last answered
-  weft_address moved;   // where it may be now; path: what PATH asked there; path_us 0: nothing
+  int64_t renewed_us; // when a handshake that it has to itself was last answered
+  weft_address moved; // where it may be now; path: what PATH asked there; path_us 0: nothing
   uint8_t path[WEFT_PATH_BYTES];
   int64_t path_us;
   weft_opening opening;

@@ -266,12 +266,13 @@ bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
       continue;
     // Both sides must keep the same one: if they began in different directions, the one begun by
     // the smaller key, otherwise the newer one, whose initiator may have restarted.
+    // Of two that this side began at nearly the same time, the other side ends one: their CONFIRMs
+    // may overtake each other, and then it is the newer one there that stays.
+    if (own->initiated && other->initiated && now_us - other->replaced_us < WEFT_HANDSHAKE_US)
+      continue;
     const bool ours_wins = memcmp(s->options.identity.public_key, own->identity, 32) < 0;
     const bool other_stays = other->initiated != own->initiated && other->initiated == ours_wins;
     const size_t loser = other_stays ? link : i;
-    weft_link *stays = &s->links[other_stays ? i : link];
-    stays->displaced_ours = true;
-    stays->displaced_us = now_us;
     say_close(s, loser, true, now_us);
     weft_session_lose(s, loser, WEFT_SESSION_REPLACED);
     if (other_stays)
@@ -414,17 +415,15 @@ static bool has_other(const weft_sessions *s, const weft_link *l) {
   return false;
 }
 
-// Why the other side closed. It may have ended an opening in favour of another session. Two
-// CONFIRMs may overtake each other: then each side ends the session that the other side keeps.
+// Why the other side closed. It may have ended an opening in favour of another session.
 static weft_session_reason closed_why(const weft_sessions *s, const weft_link *l,
-                                      const uint8_t *plain, size_t bytes, int64_t now_us) {
+                                      const uint8_t *plain, size_t bytes) {
   const bool displaced = bytes == 1 && plain[0] == WEFT_CLOSE_DISPLACED;
   if (!displaced && l->state == LINK_OPEN)
     return WEFT_SESSION_CLOSED;
   if (has_other(s, l))
     return WEFT_SESSION_REPLACED;
-  const bool by_ours = l->displaced_ours && now_us - l->displaced_us < WEFT_HANDSHAKE_US;
-  return displaced && !by_ours ? WEFT_SESSION_ELSEWHERE : WEFT_SESSION_CLOSED;
+  return displaced ? WEFT_SESSION_ELSEWHERE : WEFT_SESSION_CLOSED;
 }
 
 static weft_status take_sealed(weft_sessions *s, const weft_address *address, uint8_t *datagram,
@@ -450,7 +449,7 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   uint8_t *plain = datagram + WEFT_SESSION_HEADER_BYTES;
   const size_t plain_bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES;
   if (type == WEFT_SESSION_CLOSE) {
-    weft_session_lose(s, link, closed_why(s, l, plain, plain_bytes, now_us));
+    weft_session_lose(s, link, closed_why(s, l, plain, plain_bytes));
     return WEFT_PENDING;
   }
   if (l->opening.keys == slot && !weft_session_confirmed(s, link, now_us))

@@ -252,9 +252,10 @@ END_TEST
 
 // Two neighbours have all that is made, and push nothing; a third may send packets of segments that
 // were never made. Returns how many packets are requested from the two.
-static size_t asked_beside(bool liar) {
+static size_t asked_beside(bool liar, uint64_t round) {
   scene s;
   scene_new(&s, WEFT_MODE_LIVE, false, true);
+  weft_rng_chacha_seed(&s.chacha, fixture_seed(), 10 + round);
   add(&s, 3);
   const weft_stamps stamps = {.stamp = 1};
   for (int i = 0; i < 800; i++) {
@@ -273,10 +274,15 @@ static size_t asked_beside(bool liar) {
 }
 
 // Manifests of segments that were never made are not requested, which would take room from real
-// requests.
+// requests: about a third of them. One round has few, and some by chance fewer.
 START_TEST(segments_to_come_take_no_room_for_requests) {
-  // 18 requests, and sometimes 16 beside the liar; 12 if such manifests are requested.
-  EXPECT(10 * asked_beside(true) >= 8 * asked_beside(false));
+  enum { ROUNDS = 4 };
+  size_t beside_liar = 0, alone = 0;
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    beside_liar += asked_beside(true, round);
+    alone += asked_beside(false, round);
+  }
+  EXPECT(10 * beside_liar >= 9 * alone);
 }
 END_TEST
 

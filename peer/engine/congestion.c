@@ -13,9 +13,11 @@ enum {
   LOSSES_QUEUED_OF = 32, // or in so many where packets queue
   EXCESS = 4,            // excess losses tolerated: packets,
   EXCESS_OF = 8,         // plus this fraction of the window
-  EXCESS_MOST = INT16_MAX / LOSSES_OF,
-  BASE_US = 60000000, // how long one base delay counts
-  DRIFT_US = 30000    // two clocks drift apart by less meanwhile
+  EXCESS_MOST = INT16_MAX / LOSSES_OF / 2,
+  BASE_MS = 60000,  // how long one base delay counts
+  DRIFT_US = 30000, // two clocks drift apart by less meanwhile
+  SAMPLES = 4,      // acknowledgements of which the least counts
+  GROWS_BY = 32     // a settled window's least growth in a round trip: one in so many
 };
 
 uint64_t weft_coded_bytes(const weft_engine *e) {
@@ -23,14 +25,17 @@ uint64_t weft_coded_bytes(const weft_engine *e) {
   return WEFT_WIRE_SESSION_HEADER_BYTES + o->blocks + o->block_bytes + o->datagram_overhead;
 }
 
+// Of 1024 us, modulo 2^32.
+static uint32_t milliseconds(int64_t us) { return (uint32_t)(us >> 10); }
+
 void weft_ledbat_start(weft_engine *e, weft_neighbour *n, int64_t now_us) {
   n->ledbat = (weft_ledbat){.base = {UINT32_MAX, UINT32_MAX},
-                            .base_us = now_us,
-                            .cut_us = (uint32_t)now_us,
+                            .base_ms = milliseconds(now_us),
+                            .turn_us = (uint32_t)now_us,
                             .acked_us = now_us,
                             .slow_start = true,
-                            .window = START_PACKETS * weft_coded_bytes(e)};
-  const uint64_t burst = 2 * e->options->batch * weft_coded_bytes(e);
+                            .window = START_PACKETS * (uint32_t)weft_coded_bytes(e)};
+  const uint32_t burst = (uint32_t)(2 * e->options->batch * weft_coded_bytes(e));
   if (n->ledbat.window < burst)
     n->ledbat.window = burst;
 }
@@ -56,6 +61,7 @@ size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
 // Delays are differences of two clocks, so only differences of delays mean anything. They are
 // compared as signed differences: clocks may wrap and drift.
 static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
+static bool below16(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) < 0; }
 
 // Whether a delay exceeds the least by more than the whole round trip takes: packets cannot have
 // queued for so long, so one of the clocks stood still (a virtual machine that was suspended), and
@@ -68,19 +74,20 @@ static bool clock_stepped(const weft_ledbat *l, uint32_t delay, int64_t round_tr
 }
 
 static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t round_trip_us, int64_t now_us) {
+  const uint32_t base_ms = milliseconds(now_us) - l->base_ms;
   // Nothing was sent since then, while clocks drifted; or this is another clock.
-  if (now_us - l->base_us >= 2 * BASE_US || clock_stepped(l, delay, round_trip_us))
+  if (base_ms >= 2 * BASE_MS || clock_stepped(l, delay, round_trip_us))
     l->recent_count = l->recent_at = 0;
-  if (now_us - l->base_us >= BASE_US || l->recent_count == 0) {
+  if (base_ms >= BASE_MS || l->recent_count == 0) {
     l->base[1] = l->recent_count == 0 ? delay : l->base[0];
     l->base[0] = delay;
-    l->base_us = now_us;
+    l->base_ms = milliseconds(now_us);
   }
   if (below(delay, l->base[0]))
     l->base[0] = delay;
   l->recent[l->recent_at] = delay;
   l->recent_at = (l->recent_at + 1u) & 3; // a mask: gcc's sanitizers warn of a remainder
-  l->recent_count = (uint8_t)(l->recent_count < 4 ? l->recent_count + 1 : 4);
+  l->recent_count = (uint8_t)(l->recent_count < SAMPLES ? l->recent_count + 1 : SAMPLES);
   uint32_t least = delay; // the smallest of the last few: jitter is no queue
   for (unsigned i = 0; i < l->recent_count; i++)
     least = below(l->recent[i], least) ? l->recent[i] : least;
@@ -88,62 +95,108 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t round_trip_u
   return below(least, base) ? 0 : least - base; // the last few may be from the minute before
 }
 
-// Packets lost since the last acknowledgement. An acknowledgement that waited counts some of the
-// next burst, and one whose PACE overtook packets lacks these: so only what is missing beyond the
-// most that was ever missing counts as lost.
-static int64_t newly_lost(weft_ledbat *l, int64_t lacks, int64_t noise) {
-  const int64_t fewer = l->fewer - lacks;
-  const int64_t most = noise < UINT8_MAX ? noise : UINT8_MAX; // a network may duplicate packets
-  l->fewer = (uint8_t)(fewer < 0 ? 0 : fewer < most ? fewer : most);
-  return fewer < 0 ? -fewer : 0;
+static bool queues(const weft_ledbat *l) { return l->queueing_us > TARGET_US / 8; }
+
+// --- Losses
+//
+// What an acknowledgement lacks was lost, or was overtaken by the PACE that is acknowledged: on a
+// path of 400 ms and 10 ms of jitter, a third of all that is on its way. Only what is lost stays
+// missing, so the fewest count that were missing in any of a few acknowledgements, as with delays.
+
+// Counts an acknowledgement and what it lacks. Returns whether it ends a round trip, or as good as:
+// a window that doubles into a queue cannot wait for that.
+static bool ends_turn(const weft_neighbour *n, weft_ledbat *l, uint16_t missing, int64_t now_us) {
+  if (l->acks == 0 || below16(missing, l->missing[0]))
+    l->missing[0] = missing;
+  l->acks = (uint8_t)(l->acks < SAMPLES ? l->acks + 1 : SAMPLES);
+  return (uint32_t)now_us - l->turn_us > (uint32_t)n->round_trip_us ||
+         (l->slow_start && l->acks == SAMPLES && queues(l));
 }
+
+// Begins another round trip. Returns the fewest that were missing in the last one, or in the last
+// two if it had few acknowledgements.
+static uint16_t turn(weft_ledbat *l, int64_t now_us) {
+  const bool before = l->acks < SAMPLES && below16(l->missing[1], l->missing[0]);
+  const uint16_t fewest = l->missing[before];
+  l->missing[1] = l->missing[0];
+  l->acks = 0;
+  l->turn_us = (uint32_t)now_us;
+  return fewest;
+}
+
+// An acknowledgement that waited counts some of the next burst: so only what is missing beyond the
+// most that was ever missing counts as lost.
+static int64_t newly_lost(weft_ledbat *l, uint16_t missing, int64_t noise) {
+  const int16_t lost = (int16_t)(uint16_t)(missing - l->missing_most);
+  if (lost > 0)
+    l->missing_most = missing;
+  else if (-lost > noise) // a network may duplicate packets
+    l->missing_most = (uint16_t)(missing + noise);
+  return lost > 0 ? lost : 0;
+}
+
+typedef enum loss { LOSS_NONE, LOSS_SEEMS, LOSS_IS } loss;
 
 // Whether losses have been above the tolerated fraction for longer than chance explains: on a path
 // that loses one packet in twenty, one burst of eight in twenty loses two. So losses in excess of
 // that fraction are added up, from 0 (Page's test). Losses in the round trip after a cut are of
 // packets sent before it.
-static bool lossy(const weft_engine *e, weft_neighbour *n, uint32_t sent, uint32_t came,
-                  int64_t now_us) {
+static loss judge(const weft_engine *e, weft_neighbour *n, uint32_t sent, int64_t now_us) {
   weft_ledbat *l = &n->ledbat;
-  const int64_t some = EXCESS + (int64_t)(l->window / weft_coded_bytes(e)) / EXCESS_OF;
-  const int64_t most = some < EXCESS_MOST ? some : EXCESS_MOST;
-  const int64_t part = l->queueing_us > TARGET_US / 8 ? LOSSES_QUEUED_OF : LOSSES_OF;
-  const int64_t lost = newly_lost(l, (int32_t)(sent - came), most);
-  const int64_t excess = l->excess + part * lost - (int64_t)sent;
-  const bool counts = (uint32_t)now_us - l->cut_us > (uint32_t)n->round_trip_us;
-  const bool much = counts && excess >= LOSSES_OF * most;
-  l->excess = (int16_t)(counts && !much && excess > 0 ? excess : 0);
-  return much;
+  const int64_t window = l->window / (int64_t)weft_coded_bytes(e);
+  const int64_t some = EXCESS + window / EXCESS_OF, most = some < EXCESS_MOST ? some : EXCESS_MOST;
+  const int64_t part = queues(l) ? LOSSES_QUEUED_OF : LOSSES_OF;
+  const uint16_t missing = (uint16_t)(l->acked_sent - l->acked_received);
+  const int16_t more = (int16_t)(uint16_t)(missing - l->missing_most);
+  int64_t excess = l->excess - (int64_t)sent;
+  const bool seems = more > 0 && excess + part * more >= LOSSES_OF * most;
+  if (!ends_turn(n, l, missing, now_us)) {
+    l->excess = (int16_t)(excess > INT16_MIN ? excess : INT16_MIN);
+    return seems ? LOSS_SEEMS : LOSS_NONE;
+  }
+  excess += part * newly_lost(l, turn(l, now_us), window < INT16_MAX ? window : INT16_MAX);
+  const bool much = !l->was_cut && excess >= LOSSES_OF * most;
+  l->excess = (int16_t)(!l->was_cut && !much && excess > 0 ? excess : 0);
+  l->was_cut = much;
+  return much ? LOSS_IS : seems ? LOSS_SEEMS : LOSS_NONE;
 }
 
-static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
-  const uint64_t least = LEAST_PACKETS * weft_coded_bytes(e);
-  l->window = l->window / 2 > least ? l->window / 2 : least;
-  l->cut_us = (uint32_t)now_us;
+// A window that doubled has doubled once more since then.
+static void cut(weft_engine *e, weft_ledbat *l) {
+  const uint32_t least = LEAST_PACKETS * (uint32_t)weft_coded_bytes(e);
+  const uint32_t to = l->window / (l->slow_start ? 4 : 2);
+  l->window = to > least ? to : least;
   l->slow_start = false;
 }
 
-// Doubles the window in a round trip until the path queues, then follows RFC 6817:
+// --- The window
+
+// Doubles it in a round trip until the path queues, then follows RFC 6817:
 // window += gain * (target - queueing) / target * acked bytes * packet / window.
-// It does not grow past twice what is used: an idle sender learns nothing about the path.
-static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent) {
+// A large one grows in proportion to itself where nothing queues: on a path of 400 ms, two packets
+// in a round trip are next to nothing. It does not grow past twice what is used: an idle sender
+// learns nothing about the path. Nor does it while too much seems lost, unless it doubles and
+// nothing queues: then packets may have overtaken each other, and it would stay small for long.
+static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent, bool seems_lost) {
   const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
-  const int64_t least = LEAST_PACKETS * packet, window = (int64_t)l->window;
+  const int64_t least = LEAST_PACKETS * packet, window = l->window, most = GROWS_BY * 2 * packet;
+  const int64_t by = window < most || queues(l) ? window : most;
   const int64_t off = TARGET_US - (int64_t)l->queueing_us;
   l->slow_start = l->slow_start && 2 * off > TARGET_US;
   const int64_t change = l->slow_start ? acked
                          : off >= 0
-                             ? off * acked / TARGET_US * packet / window * 2
+                             ? off * acked / TARGET_US * packet / by * 2
                              : -(-2 * off < TARGET_US ? -off : TARGET_US / 2) * acked / TARGET_US;
   const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
-  if (change < 0 || 2 * used >= l->window)
-    l->window = (uint64_t)(window + change > least ? window + change : least);
+  const bool held = seems_lost && (!l->slow_start || queues(l));
+  const int64_t next = change < 0 || (!held && 2 * used >= l->window) ? window + change : window;
+  l->window = (uint32_t)(next < least ? least : next < UINT32_MAX ? next : UINT32_MAX);
 }
 
 void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   weft_ledbat *l = &n->ledbat;
-  const uint32_t sent = ack->sent - l->acked_sent, came = ack->received - l->acked_received;
+  const uint32_t sent = ack->sent - l->acked_sent;
   if ((int32_t)sent <= 0 || (int32_t)(l->sent - ack->sent) < 0)
     return; // overtaken by a newer one, or about packets that were never sent
   const int64_t round_trip_us =
@@ -152,10 +205,11 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   l->acked_received = ack->received;
   l->acked_us = now_us;
   l->queueing_us = learn_delay(l, ack->delay, round_trip_us, now_us);
-  if (lossy(e, n, sent, came, now_us))
-    cut(e, l, now_us);
+  const loss losses = judge(e, n, sent, now_us);
+  if (losses == LOSS_IS)
+    cut(e, l);
   else
-    grow(e, l, sent);
+    grow(e, l, sent, losses == LOSS_SEEMS);
   e->idle = false;
   weft_neighbour_show(e, n);
   weft_neighbour_timer(e, index);
@@ -212,9 +266,13 @@ void weft_ledbat_tick(weft_engine *e, size_t index, int64_t now_us) {
     weft_neighbour_due(e, index, WEFT_DUE_PACE);
     return;
   }
+  const uint16_t flight = (uint16_t)(l->sent - l->acked_sent); // missing, which is no news
+  l->missing_most = (uint16_t)(l->missing_most + flight);
+  l->missing[1] = (uint16_t)(l->missing[1] + flight);
+  l->acks = 0;
   l->acked_sent = l->sent;
   l->acked_us = now_us;
-  l->window = LEAST_PACKETS * weft_coded_bytes(e);
+  l->window = LEAST_PACKETS * (uint32_t)weft_coded_bytes(e);
   l->slow_start = true;
   e->idle = false;
   weft_neighbour_show(e, n);

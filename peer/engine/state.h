@@ -166,12 +166,16 @@ typedef struct weft_ledbat {
   uint32_t recent[4];                        // delays of the last acknowledgements
   uint8_t recent_at : 2, recent_count : 3;
   bool slow_start : 1;
-  uint8_t fewer;  // how many fewer packets are missing now than were at most
+  bool was_cut : 1; // the window was halved when this round trip began
+  uint8_t acks;     // of this round trip, up to a few
   int16_t excess; // losses beyond the tolerated fraction of what was sent, in fractions of a packet
+  uint16_t missing[2];   // fewest packets missing in this round trip and in the last, modulo 2^16
+  uint16_t missing_most; // most that ever were
   uint32_t queueing_us;
-  uint32_t cut_us;                     // when the window was halved, modulo 2^32
-  int64_t base_us, acked_us, paced_us; // start of the minute; last acknowledgement; last PACE
-  uint64_t window;                     // bytes
+  uint32_t turn_us;           // when this round trip began, modulo 2^32
+  uint32_t base_ms;           // start of the minute, of 1024 us each, modulo 2^32
+  uint32_t window;            // bytes
+  int64_t acked_us, paced_us; // last acknowledgement; last PACE
 } weft_ledbat;
 
 typedef struct weft_neighbour { // fields in order of use: a simulator has millions of these

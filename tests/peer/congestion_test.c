@@ -146,17 +146,27 @@ START_TEST(a_settled_window_grows_slowly) {
 }
 END_TEST
 
+// Round trips with one packet each, after which what is missing counts as lost: that which was
+// missing in both of two such round trips.
+static void small_turns(path *p, int count) {
+  for (int i = 0; i < count; i++) {
+    scene_run(&p->s, 2 * ROUND_TRIP_US);
+    round_of(p, 1, 0, 0);
+  }
+}
+
 // Losses halve the window, once per round trip; one packet in eight may be lost for ever.
 START_TEST(losses_halve_a_window) {
   path p;
-  begin(&p);
+  begin_settled(&p);
   for (int i = 0; i < 60; i++)
     round_of(&p, 8, 1, 0);
   uint64_t window = look(&p).window_bytes;
   EXPECT(window >= FIRST * p.packet);
   round_of(&p, 16, 16, 0);
+  EXPECT(look(&p).window_bytes == window);
+  small_turns(&p, 2);
   EXPECT(look(&p).window_bytes == window / 2);
-  acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
   window = look(&p).window_bytes;
   scene_ask(&p.s, 0, 0, 16);
   scene_run(&p.s, STEP_US); // within a round trip
@@ -170,6 +180,43 @@ START_TEST(losses_halve_a_window) {
     EXPECT(look(&p).window_bytes >= LEAST * p.packet);
   }
   EXPECT(look(&p).window_bytes <= 2 * LEAST * p.packet);
+  scene_free(&p.s);
+}
+END_TEST
+
+// A window that doubles falls to a quarter: it has doubled once more before the losses count.
+START_TEST(losses_end_the_doubling) {
+  path p;
+  begin(&p);
+  round_of(&p, 16, 0, 0);
+  const uint64_t window = look(&p).window_bytes;
+  EXPECT(window == 2 * FIRST * p.packet);
+  round_of(&p, 16, 16, 0);
+  const uint64_t doubled = look(&p).window_bytes;
+  small_turns(&p, 3);
+  EXPECT(look(&p).window_bytes == doubled / 4);
+  scene_free(&p.s);
+}
+END_TEST
+
+// Half of each burst is overtaken by its end, and comes before the next round trip: the window
+// doubles, and does not shrink when it has settled.
+START_TEST(late_packets_are_not_lost) {
+  path p;
+  if (_i == 0)
+    begin(&p);
+  else
+    begin_settled(&p);
+  const uint64_t before = look(&p).window_bytes;
+  for (int i = 0; i < 40; i++) {
+    scene_run(&p.s, 2 * ROUND_TRIP_US);
+    round_of(&p, 16, 8, 0);
+    scene_run(&p.s, STEP_US);
+    p.received += 8;
+    round_of(&p, 1, 0, 0);
+    EXPECT(look(&p).window_bytes >= before);
+  }
+  EXPECT(_i || look(&p).window_bytes >= 2 * before);
   scene_free(&p.s);
 }
 END_TEST
@@ -269,6 +316,8 @@ int main(void) {
   tcase_add_test(t, queues_shrink_a_window);
   tcase_add_test(t, a_settled_window_grows_slowly);
   tcase_add_test(t, losses_halve_a_window);
+  tcase_add_test(t, losses_end_the_doubling);
+  tcase_add_loop_test(t, late_packets_are_not_lost, 0, 2);
   tcase_add_test(t, silence_begins_anew);
   tcase_add_loop_test(t, the_least_delay_is_forgotten, 0, 5);
   tcase_add_loop_test(t, a_clock_that_stood_still_is_no_queue, 0, 4);

@@ -13,6 +13,7 @@
 #include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/provenance.h"
+#include "bench/stop.h"
 #include "kernels/backend.h"
 
 static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
@@ -381,6 +382,23 @@ void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options
   weft_bench_provenance_print(options, machine);
 }
 
+// Adds what a run that is to stop has measured of its group, and says how much that is.
+static void keep_rounds(weft_bench_report *report, const weft_bench_options *options,
+                        const weft_bench_group *group, const weft_bench_samples *samples) {
+  const size_t rounds = group->case_count ? samples[0].reps : 0;
+  char *const path = part_path(options);
+  fprintf(stderr, "weft bench: stopped after %zu of %zu repetitions of '%s'%s%s\n", rounds,
+          options->timing.reps, group->title, rounds && path ? ", which are in " : "",
+          rounds && path ? path : "");
+  free(path);
+  if (rounds == 0)
+    return;
+  json_t *const out = json_group(group, samples);
+  json_object_set_new(out, "stopped_after_repetitions", json_integer((json_int_t)rounds));
+  json_array_append_new(report->groups, out);
+  weft_bench_report_keep(report, options);
+}
+
 void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
                            const weft_bench_group *group) {
   weft_bench_candidate *const work = weft_bench_alloc(group->case_count, sizeof *work);
@@ -389,13 +407,17 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
     work[c] = group->cases[c].work;
     work[c].threads = group->cases[c].threads;
   }
+  weft_bench_stop_begin();
   weft_bench_measure(&options->timing, work, group->case_count, samples);
+  if (weft_bench_stop_asked())
+    keep_rounds(report, options, group, samples);
+  weft_bench_stop_end();
   print_group(group, samples);
   json_array_append_new(report->groups, json_group(group, samples));
   for (size_t c = 0; c < group->case_count; c++)
     weft_bench_samples_free(&samples[c]);
   free(work), free(samples);
-  weft_bench_report_keep(report, options); // a run that is stopped loses only its current group
+  weft_bench_report_keep(report, options); // a run that is killed loses only its current group
 }
 
 void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,

@@ -52,6 +52,7 @@ int weft_bench_main(int argc, char **argv) {
       "\nExit codes: 0 done; 1 a result is wrong; 2 command line; 3 input or output; 4 memory,\n"
       "backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that "
       "closed:\n"
-      "what was measured by then is in FILE.part of --json.\n");
+      "the groups and, of the current one, the complete repetitions measured by then are in\n"
+      "FILE.part of --json.\n");
   return help ? 0 : WEFT_BENCH_USAGE;
 }

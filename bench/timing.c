@@ -14,6 +14,7 @@
 #endif
 
 #include "bench/buffers.h"
+#include "bench/stop.h"
 
 // A lap is disturbed if threads waited for a core during more than this share of it.
 #define LOST_SHARE 0.02
@@ -260,26 +261,37 @@ static double repetition(const weft_bench_timing *timing, const weft_bench_candi
   return (by_wall ? all.wall_s : all.cpu_s) / (double)(all.laps * samples->calls);
 }
 
+// Measures every candidate once. Returns false if it was told to stop before the last one.
+static bool measure_round(const weft_bench_timing *timing, const weft_bench_candidate *candidates,
+                          size_t count, size_t rep, weft_bench_samples *samples) {
+  for (size_t i = 0; i < count; i++) {
+    if (weft_bench_stop_asked())
+      return false;
+    const size_t c = (i + rep) % count; // each round begins with another one
+    samples[c].usable[rep] = true;
+    if (candidates[c].before)
+      candidates[c].before(candidates[c].user);
+    samples[c].seconds[rep] =
+        repetition(timing, &candidates[c], &samples[c], &samples[c].usable[rep]);
+    if (candidates[c].after)
+      candidates[c].after(candidates[c].user);
+  }
+  return true;
+}
+
 void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candidate *candidates,
                         size_t count, weft_bench_samples *samples) {
   for (size_t c = 0; c < count; c++)
     samples[c] = (weft_bench_samples){
-        .reps = timing->reps,
-        .calls = calibrate(timing, &candidates[c]),
+        .calls = weft_bench_stop_asked() ? 1 : calibrate(timing, &candidates[c]),
         .seconds = weft_bench_alloc(timing->reps, sizeof(double)),
         .usable = weft_bench_alloc(timing->reps, sizeof(bool)),
     };
-  for (size_t rep = 0; rep < timing->reps; rep++)
-    for (size_t i = 0; i < count; i++) {
-      const size_t c = (i + rep) % count; // each round begins with another one
-      samples[c].usable[rep] = true;
-      if (candidates[c].before)
-        candidates[c].before(candidates[c].user);
-      samples[c].seconds[rep] =
-          repetition(timing, &candidates[c], &samples[c], &samples[c].usable[rep]);
-      if (candidates[c].after)
-        candidates[c].after(candidates[c].user);
-    }
+  size_t reps = 0;
+  while (reps < timing->reps && measure_round(timing, candidates, count, reps, samples))
+    reps++;
+  for (size_t c = 0; c < count; c++)
+    samples[c].reps = reps;
 }
 
 void weft_bench_samples_free(weft_bench_samples *samples) {

@@ -53,7 +53,8 @@ typedef struct weft_bench_samples {
   bool *usable;     // (reps): not disturbed
 } weft_bench_samples;
 
-// Fills samples[count]; round r of every candidate is measured before round r + 1 of any.
+// Fills samples[count]; round r of every candidate is measured before round r + 1 of any. Told to
+// stop (bench/stop.h), it ends early, with the complete rounds: `reps` may be 0.
 void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candidate *candidates,
                         size_t count, weft_bench_samples *samples);
 void weft_bench_samples_free(weft_bench_samples *samples);

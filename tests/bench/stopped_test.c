@@ -122,12 +122,48 @@ START_TEST(a_killed_run_keeps_each_result) {
 }
 END_TEST
 
+// Stops a run of one group by Ctrl-C. Returns how many repetitions FILE.part says that it has.
+static json_int_t interrupt_after(time_t seconds, const char *part) {
+  const pid_t child = run_in_child(
+      (const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps", "9999", "--n",
+                       "8", "--k", "130", "--isal", "", "--json", whole_run_path[0], NULL});
+  nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+  ck_assert_int_eq(kill(child, SIGINT), 0);
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+  json_t *const root = json_load_file(part, 0, NULL);
+  const json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
+  const json_t *const one = json_array_get(json_object_get(group, "cases"), 0);
+  const json_int_t rounds = json_integer_value(json_object_get(group, "stopped_after_repetitions"));
+  ck_assert_uint_eq(json_array_size(json_object_get(one, "seconds_per_call")), (size_t)rounds);
+  json_decref(root);
+  return rounds;
+}
+
+// Ctrl-C in the first group leaves its complete repetitions, marked as such, and ends the program
+// as the signal does.
+START_TEST(an_interrupted_run_keeps_its_repetitions) {
+  whole_run_paths();
+  char part[300];
+  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
+  json_int_t rounds = 0;
+  for (time_t seconds = 1; seconds < 60 && rounds == 0; seconds *= 2) // a machine may be slow
+    rounds = interrupt_after(seconds, part);
+  ck_assert(rounds >= 1 && rounds < 9999);
+  unlink(part);
+  whole_run_remove_paths();
+}
+END_TEST
+
 int main(void) {
   Suite *const suite = suite_create("bench/stopped");
   TCase *const tests = tcase_create("stopped");
+  tcase_set_timeout(tests, 150);
   tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
   tcase_add_test(tests, a_full_disk_costs_nothing_that_was_written);
   tcase_add_test(tests, a_killed_run_keeps_each_result);
+  tcase_add_test(tests, an_interrupted_run_keeps_its_repetitions);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -84,8 +84,8 @@ static void tell_successor(peer_run_state *r, const weft_node_event *event, cons
 }
 
 void peer_event(void *user, const weft_node_event *event) {
-  static const char *const reasons[] = {"no-answer", "other-identity", "silent",   "closed",
-                                        "replaced",  "expired",        "elsewhere"};
+  static const char *const reasons[] = {"no-answer", "other-identity", "silent",    "closed",
+                                        "replaced",  "expired",        "elsewhere", "ended"};
   peer_run_state *r = user;
   char text[WEFT_ADDRESS_TEXT];
   const char *address = weft_address_text(&event->address, text);

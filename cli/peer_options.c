@@ -76,7 +76,8 @@ static const option options[OPTIONS] = {
     [O_STAY] = {"stay", SOURCE | JOIN, "0", "TIME|forever",
                 "Fetched files: how long to stay once complete, to serve peers that come later"},
     [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME",
-                   "Give up after this long without a stream, or without new data of it"},
+                   "Give up after this long without a stream, or without new data of it once the "
+                   "source has left or, if it was killed, has been silent for some 16 s"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},
     [O_METRICS] = {"metrics", ALL, NULL, "ADDRESS",
                    "Address to serve HTTP on: /metrics, /healthz, /status"},

@@ -299,7 +299,7 @@ void weft_node_leave(weft_node *node, int64_t now_us) {
     }
     weft_sessions_close(node->sessions, link, now_us); // tells the other side
     send_sessions(node);                               // a tracker has more links than it holds
-    weft_node_lost(node, link, WEFT_SESSION_CLOSED);
+    weft_node_lost(node, link, WEFT_SESSION_ENDED);
   }
 }
 

@@ -46,11 +46,12 @@ bool weft_node_ended(const weft_node *node) {
   return ended;
 }
 
-// The source of a live stream serves it no more once it has left at the end.
+// The source of a live stream serves it no more once it has left, or fallen silent, at the end.
 void weft_node_parts(weft_node *node, const node_link *link, weft_session_reason reason) {
   const bool source = memcmp(link->public_key, node->stream.source_key, 32) == 0;
   node->ended = weft_node_ended(node);
-  if (!node->ended || !source || reason != WEFT_SESSION_CLOSED || !had_all(node, link))
+  const bool gone = reason == WEFT_SESSION_CLOSED || reason == WEFT_SESSION_SILENT;
+  if (!node->ended || !source || !gone || !had_all(node, link))
     return;
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
     for (size_t k = 0; k < node->options.bootstrap_count; k++)

@@ -118,7 +118,7 @@ static size_t refused(const weft_node *node) {
 
 static void end(weft_node *node, size_t link) {
   weft_sessions_close(node->sessions, link, node->now_us);
-  weft_node_lost(node, link, WEFT_SESSION_CLOSED);
+  weft_node_lost(node, link, WEFT_SESSION_ENDED);
 }
 
 // Whether the newcomer has a place already: it is being dialled, or it returns, for example from

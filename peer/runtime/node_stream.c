@@ -352,6 +352,12 @@ uint64_t weft_node_source_segments(const weft_node *node) {
   return source_seen(node, &s) ? s.first : 0;
 }
 
+static weft_session_reason why_lost(weft_lost_reason reason) {
+  return reason == WEFT_LOST_LEFT     ? WEFT_SESSION_CLOSED
+         : reason == WEFT_LOST_SILENT ? WEFT_SESSION_SILENT
+                                      : WEFT_SESSION_ENDED;
+}
+
 // The engine has dropped a neighbour: end its session, too.
 static void drop_neighbour(weft_node *node, const weft_event *event) {
   const size_t link = node->link_of[event->neighbour];
@@ -366,7 +372,7 @@ static void drop_neighbour(weft_node *node, const weft_event *event) {
     weft_node_tell(node, WEFT_NODE_BANNED, link);
   }
   weft_sessions_close(node->sessions, link, node->now_us);
-  weft_node_lost(node, link, WEFT_SESSION_CLOSED);
+  weft_node_lost(node, link, why_lost(event->reason));
 }
 
 void weft_node_engine_events(weft_node *node) {

@@ -59,7 +59,7 @@ weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
     if (node->links[link].used && !node->links[link].tracker) {
       const bool open = node->links[link].open;
       weft_sessions_close(node->sessions, link, node->now_us);
-      weft_node_lost(node, link, open ? WEFT_SESSION_CLOSED : WEFT_SESSION_REPLACED);
+      weft_node_lost(node, link, open ? WEFT_SESSION_ENDED : WEFT_SESSION_REPLACED);
     }
   weft_engine_free(node->engine);
   node->engine = NULL;

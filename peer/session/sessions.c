@@ -242,7 +242,7 @@ void weft_sessions_close(weft_sessions *s, size_t link, int64_t now_us) {
   if (link >= s->options.links_max || s->links[link].state == LINK_FREE)
     return;
   say_close(s, link, false, now_us);
-  weft_session_lose(s, link, WEFT_SESSION_CLOSED);
+  weft_session_lose(s, link, WEFT_SESSION_ENDED);
   s->links[link].state = LINK_FREE; // the caller knows
 }
 

@@ -62,7 +62,7 @@ PYTHON
 live three 300000000 --listen 127.0.0.1:0
 source=$pid
 at=127.0.0.1:$(port_of three)
-start other join --source "$at" --output other.out --timeout 9
+start other join --source "$at" --output other.out --timeout 9 --log-level debug
 other=$pid
 until_line other.out 0000003000
 kill -KILL "$source"
@@ -73,6 +73,8 @@ wait "$other"
 got=$?
 [ "$got" -eq 1 ] || fail "who watched a source that another one followed ends with $got"
 grep -q "^warning another-stream address=$at times=1 " other.log || fail 'nobody warned of another stream'
+grep -q "^debug neighbour-lost address=$at reason=silent" other.log || fail 'a killed source did not fall silent'
+! grep -q "^debug neighbour-lost address=$at reason=closed" other.log || fail 'a killed source took leave'
 ! grep -aq '^0000004' other.out || fail 'a stream of another key was played'
 kill -TERM "$source"
 

@@ -152,7 +152,8 @@ typedef enum weft_session_reason {
   WEFT_SESSION_CLOSED,         // by the other side
   WEFT_SESSION_REPLACED,       // by another session with the same identity
   WEFT_SESSION_EXPIRED,        // keys too old, and no new ones could be agreed on
-  WEFT_SESSION_ELSEWHERE       // by the other side, for a session of our identity that is not ours
+  WEFT_SESSION_ELSEWHERE,      // by the other side, for a session of our identity that is not ours
+  WEFT_SESSION_ENDED           // by this side
 } weft_session_reason;
 
 typedef struct weft_session_event {

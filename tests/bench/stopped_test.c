@@ -31,6 +31,7 @@ static pid_t run_in_child(const char *const *arguments) {
     return child;
   ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
   signal(SIGXFSZ, SIG_IGN);
+  signal(SIGINT, SIG_DFL); // not the runner's, which kills the group of its tests
   _exit(whole_run(arguments));
 }
 

@@ -340,7 +340,9 @@ END_TEST
 
 // --- Congestion
 
-START_TEST(many_losses_halve_the_window) {
+// Half of all packets lost for a few round trips: the window falls, as it was doubling to a
+// quarter. One in eight may be lost for ever.
+START_TEST(many_losses_shrink_the_window) {
   static const uint8_t data[N * K];
   for (int lossy = 0; lossy < 2; lossy++) {
     scene s;
@@ -350,17 +352,23 @@ START_TEST(many_losses_halve_the_window) {
     s.options.policy = &weft_policy_push;
     s.options.congestion = true;
     scene_add(&s, 0, 0, WINDOW);
-    for (int i = 0; i < 4; i++)
-      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
-    scene_run(&s, 500000);
-    EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &before));
-    EXPECT(before.sent_packets >= 8 && before.sent_packets == s.data[0]);
-    const uint32_t sent = (uint32_t)before.sent_packets;
-    const weft_ack ack = {.sent = sent, .received = lossy ? sent / 2 : sent - sent / 8, .delay = 1};
-    EXPECT_OK(scene_say(&s, 0, out, weft_ack_write(&ack, out)));
-    EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &after));
-    EXPECT(lossy ? after.window_bytes == before.window_bytes / 2
-                 : after.window_bytes > before.window_bytes);
+    bool fell = false;
+    for (int round = 0; round < 4 && !fell; round++) {
+      for (int i = 0; i < 4; i++)
+        EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+      scene_run(&s, 500000);
+      EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &before));
+      EXPECT(before.sent_packets >= 8 && before.sent_packets == s.data[0]);
+      const uint32_t sent = (uint32_t)before.sent_packets;
+      const weft_ack ack = {
+          .sent = sent, .received = lossy ? sent / 2 : sent - sent / 8, .delay = 1};
+      EXPECT_OK(scene_say(&s, 0, out, weft_ack_write(&ack, out)));
+      EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &after));
+      fell = after.window_bytes < before.window_bytes;
+      EXPECT(fell ? after.window_bytes == before.window_bytes / 4
+                  : round > 0 || after.window_bytes > before.window_bytes);
+    }
+    EXPECT(fell == lossy);
     scene_free(&s);
   }
 }
@@ -485,7 +493,7 @@ int main(void) {
   tcase_add_test(t, who_has_no_room_has_twice_the_time);
   tcase_add_test(t, who_gets_on_again_is_waited_for_again);
   tcase_add_test(t, a_brake_that_a_jump_overtook_stops_nothing);
-  tcase_add_test(t, many_losses_halve_the_window);
+  tcase_add_test(t, many_losses_shrink_the_window);
   tcase_add_test(t, the_end_of_a_burst_is_said_again);
   tcase_add_test(t, clocks_that_drift_in_a_pause_are_no_queue);
   tcase_add_test(t, what_is_said_again_is_acknowledged_again);

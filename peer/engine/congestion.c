@@ -171,19 +171,19 @@ static void cut(weft_engine *e, weft_ledbat *l) {
 
 // --- The window
 
-// Doubles it in a round trip until the path queues, then follows RFC 6817:
-// window += gain * (target - queueing) / target * acked bytes * packet / window.
-// A large one grows in proportion to itself where nothing queues: on a path of 400 ms, two packets
-// in a round trip are next to nothing. It does not grow past twice what is used: an idle sender
-// learns nothing about the path. Nor does it while too much seems lost, unless it doubles and
-// nothing queues: then packets may have overtaken each other, and it would stay small for long.
+// Doubles it in a round trip until the path queues, by less the more it does; then follows RFC
+// 6817: window += gain * (target - queueing) / target * acked bytes * packet / window. A large one
+// grows in proportion to itself where nothing queues: on a path of 400 ms, two packets in a round
+// trip are next to nothing. It does not grow past twice what is used: an idle sender learns nothing
+// about the path. Nor does it while too much seems lost, unless it doubles and nothing queues: then
+// packets may have overtaken each other, and it would stay small for long.
 static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent, bool seems_lost) {
   const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
   const int64_t least = LEAST_PACKETS * packet, window = l->window, most = GROWS_BY * 2 * packet;
   const int64_t by = window < most || queues(l) ? window : most;
   const int64_t off = TARGET_US - (int64_t)l->queueing_us;
   l->slow_start = l->slow_start && 2 * off > TARGET_US;
-  const int64_t change = l->slow_start ? acked
+  const int64_t change = l->slow_start ? acked * (2 * off - TARGET_US) / TARGET_US
                          : off >= 0
                              ? off * acked / TARGET_US * packet / by * 2
                              : -(-2 * off < TARGET_US ? -off : TARGET_US / 2) * acked / TARGET_US;

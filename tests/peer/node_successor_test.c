@@ -146,6 +146,23 @@ START_TEST(what_peers_say_counts_less) {
 }
 END_TEST
 
+// A peer's word, which nothing proves, is not kept for ever: it counts for a minute and the lag.
+START_TEST(what_a_peer_said_long_ago_does_not_count) {
+  for (int late = 0; late < 2; late++) {
+    scene s;
+    uint8_t blob[BLOB];
+    begin(&s);
+    describe(1, LIVE, 7, SOURCE, blob);
+    call(&s, PEER, blob);
+    EXPECT(s.seen.by_peer == 1);
+    const int64_t since_us = (late ? 61 : 50) * SECOND;
+    EXPECT_STATUS(weft_node_succeed(s.node, now_us() + since_us), late ? WEFT_E_STATE : WEFT_OK);
+    EXPECT(weft_node_stream(s.node)->id == (late ? 5 : 7));
+    end(&s);
+  }
+}
+END_TEST
+
 // Nor is one that cannot begin, for which the one that plays would be given up: its checksums are
 // of too many blocks.
 START_TEST(what_cannot_begin_does_not_succeed) {
@@ -196,6 +213,7 @@ int main(void) {
   tcase_add_test(t, a_source_that_began_again_is_followed);
   tcase_add_test(t, a_silent_source_is_not_disturbed);
   tcase_add_test(t, what_peers_say_counts_less);
+  tcase_add_test(t, what_a_peer_said_long_ago_does_not_count);
   tcase_add_test(t, what_cannot_begin_does_not_succeed);
   tcase_add_test(t, others_do_not_succeed);
   suite_add_tcase(suite, t);

@@ -22,18 +22,6 @@ static void on_event(void *user, const weft_node_event *event) {
   s->neighbours += event->kind == WEFT_NODE_NEIGHBOUR;
 }
 
-// The key of a stranger with that number.
-static void key_of(uint64_t number, uint8_t out[32]) {
-  weft_rng_chacha chance;
-  weft_identity identity;
-  uint8_t seed[32];
-  weft_rng_chacha_seed(&chance, fixture_seed(), 100 + number);
-  const weft_rng rng = weft_rng_chacha_table(&chance);
-  rng.fill(rng.user, seed, sizeof seed);
-  weft_identity_from_seed(seed, &identity);
-  memcpy(out, identity.public_key, 32);
-}
-
 // docs/peer.md
 static void describe(uint8_t role, uint8_t mode, uint8_t stream, uint64_t source,
                      uint8_t out[BLOB]) {
@@ -43,7 +31,7 @@ static void describe(uint8_t role, uint8_t mode, uint8_t stream, uint64_t source
   out[10] = BLOCK_BYTES >> 8;
   out[19] = stream;
   memcpy(out + 36, (uint8_t[4]){0, 0, 3, 0xe8}, 4); // a lag of 1 s
-  key_of(source, out + 44);
+  stranger_key(source, out + 44);
 }
 
 typedef struct scene {

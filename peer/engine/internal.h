@@ -311,6 +311,8 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
+// A neighbour is at this address: the source, or perhaps a peer of which others said so.
+void weft_exchange_met(weft_engine *engine, const weft_neighbour *neighbour);
 // Playback moved: neighbours may be of no use now.
 void weft_exchange_sought(weft_engine *engine, int64_t now_us);
 weft_candidate *weft_candidate_at(const weft_engine *engine,

@@ -256,6 +256,7 @@ typedef struct weft_candidate {
   bool calls : 1;   // it is calling us, and is to be called back at after_us
   bool meet : 1;    // the teller should tell it that we are calling
   bool source : 1;  // on demand: the stream's source can be called there
+  bool met : 1;     // and was met there: its key proved it
   uint16_t teller;  // the neighbour that told us of it; WEFT_NO_NEIGHBOUR: none that is still here
   int64_t after_us; // not to be dialled before
 } weft_candidate;

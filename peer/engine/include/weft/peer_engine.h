@@ -96,7 +96,8 @@ size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
 void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
 // Where the stream's source can be called. A viewer on demand that is cut off, because no neighbour
 // has what it needs next, calls it before all others; one that is not calls it after them. The
-// address of a neighbour that is the source is known without this call. Ignored in other modes.
+// address of a neighbour that is the source is known without this call, and may be told by others
+// that met it. Ignored in other modes.
 void weft_engine_set_source_address(weft_engine *engine, const weft_peer_address *address);
 // Whether a caller that knows where the source is should try to reach it. On demand a viewer with
 // enough neighbours does not need it, and the engine asks for it (DIAL) when it is cut off, unless

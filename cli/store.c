@@ -17,9 +17,10 @@
 static const char codes[] =
     "\nExit codes: 0 done; 1 damage: found by verify, left by scrub or repair, or too much to "
     "read\n"
-    "the file; 2 command line, or a folder that holds shards already; 3 input, output, or shards\n"
-    "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
-    "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
+    "the file; or an update that verify found pending; 2 command line, or a folder that holds\n"
+    "shards already; 3 input, output, shards that may not be opened or that are of another format\n"
+    "version; 4 memory, backend or device; 5 the key is missing or wrong; 130 interrupted by\n"
+    "Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
     "A killed call leaves the file's old state or its new one, complete. Where bytes are lost,\n"
     "repair rebuilds missing shards from what is left, and replaces no existing shard.\n"
     "Format: docs/format.md. Sizes and offsets are bytes; they accept k, M, G (powers of 1000)\n"

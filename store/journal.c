@@ -26,6 +26,8 @@ static weft_status bad_journal(weft_store *store, bool fresh, const char *what) 
 static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_journal *journal) {
   uint8_t head[WEFT_STORE_JOURNAL_BYTES];
   struct stat about;
+  if (fstat(fd, &about) == 0 && !S_ISREG(about.st_mode))
+    return bad_journal(store, fresh, "is not a regular file");
   const int error = weft_store_read_at(store->io, fd, 0, head, sizeof head, NULL, 0, NULL);
   if (error == EIO || fstat(fd, &about) != 0)
     return bad_journal(store, fresh, "cannot be read");
@@ -272,6 +274,13 @@ weft_status weft_store_journal_apply(weft_store *store, bool patient) {
     return WEFT_OK;
   // Absent shards would become stale, and the old state would be lost with them.
   const size_t usable = weft_store_get_info(store).usable;
+  size_t first;
+  // As for one that takes no writes: it is left behind only if more than k are left.
+  if (usable <= store->geometry.k && weft_store_withheld(store, &first))
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s/shard-%03zu.weft: %s; an update needs it, as too few others are "
+                           "there: allow reading and writing it, or move it away and repair",
+                           store->folder, first, strerror(store->shards[first].read_error));
   if (usable < store->geometry.k)
     return weft_store_fail(
         store->report, WEFT_E_DAMAGED,

@@ -61,6 +61,9 @@ weft_status weft_store_journal_path(const char *folder, bool fresh, char *out);
 // Begins every call on an open set. WEFT_E_STATE: no further call is allowed.
 weft_status weft_store_begin(weft_store *store);
 
+// Counts the shards that the system withholds (read_error); *first is the first of them.
+size_t weft_store_withheld(const weft_store *store, size_t *first);
+
 // Sets the report's error; returns `status`.
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -12,7 +12,7 @@ program=(timeout 60 "$weft" store)
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 cd -- "$work"
 head -c 1000003 /dev/urandom >in
-head -c 100 /dev/urandom >patch
+head -c 100 /dev/urandom >news
 expect 0 encode -k 4 -m 2 --stripe 64Ki in --output-dir d
 
 # poke FILE OFFSET: changes the byte there
@@ -29,12 +29,12 @@ if ! (ulimit -f 100 && "$weft" --version >/dev/null 2>&1); then
   echo "SKIPPED: a pending update: the thread sanitizer cannot start within a limit on files"
 else
   code=0
-  (ulimit -f 100 && exec "$weft" store update --offset 900000 pending patch >out 2>err) || code=$?
+  (ulimit -f 100 && exec "$weft" store update --offset 900000 pending news >out 2>err) || code=$?
   [ "$code" = 3 ] || fail "an update that could not be carried out: exit $code: $(cat err)"
   says "is committed all the same" err
   [ -e pending/update.journal ] || fail "there is no journal"
   cp in patched
-  dd if=patch of=patched bs=1M seek=900000 oflag=seek_bytes conv=notrunc status=none
+  dd if=news of=patched bs=1M seek=900000 oflag=seek_bytes conv=notrunc status=none
   expect 1 verify pending
   says "update.journal: its update is committed, but not all shards have it yet: scrub or repair" err
   says "the file is whole, but an update is pending" err
@@ -54,14 +54,15 @@ fi
 
 # --- an input that is longer than what is there
 
-expect 2 update --offset 1000000 d patch
+expect 2 update --offset 1000000 d news
 says "an update keeps the length; encode a longer file anew, into another folder" err
 expect 0 verify d
 
 # --- shards that this user may not open
 
 # Without the capability to open everything; a user who is not root lacks it anyway.
-lacking=(setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search)
+drop=-dac_override,-dac_read_search
+lacking=(setpriv "--bounding-set=$drop" "--inh-caps=$drop")
 touch closed
 chmod 000 closed
 [ ! -r closed ] && lacking=(env)
@@ -75,13 +76,13 @@ if "${lacking[@]}" true 2>/dev/null && ! "${lacking[@]}" cat closed >/dev/null 2
   expect 0 info theirs
   says "4 of 6 are readable" out
   says "shard-001.weft: Permission denied" out
-  "${program[@]}" read theirs --length 65536 >part 2>err && cmp part <(head -c 65536 in) || fail "a read beside a shard that may not be opened"
+  "${program[@]}" read theirs --length 65536 2>err | cmp - <(head -c 65536 in) || fail "a read beside a shard that may not be opened"
   expect 3 decode theirs --output /dev/null # of the stripe with the corrupt chunk too little is left
   says "3 of its 6 chunks are intact, and 4 are needed; 1 cannot be read (shard-001.weft: Permission denied)" err
   expect 3 verify theirs
   says "cannot be restored from what can be read" err
   says "theirs/shard-001.weft: Permission denied: it is needed: allow reading it" err
-  expect 3 update --offset 0 theirs patch
+  expect 3 update --offset 0 theirs news
   says "theirs/shard-001.weft: Permission denied: nothing was changed; allow reading and writing it" err
   poke theirs/shard-003.weft 70000
   for call in scrub repair; do
@@ -112,26 +113,29 @@ fi
 
 # --- other things under a shard's name, which repair replaces
 
-# other MAKE TEXT CODE: MAKE makes it at $at
+# other TEXT CODE COMMAND...: the command makes it at the name that follows
 other() {
-  local at=o/shard-001.weft
+  local text=$1 code=$2 at=o/shard-001.weft
+  shift 2
   rm -rf o
   cp -r d o
   rm $at
-  eval "$1"
+  "$@" $at
   expect 1 verify o
-  says "shard-001.weft: $2" err
+  says "shard-001.weft: $text" err
   expect 0 decode o --output copy
-  cmp in copy || fail "decode where $2"
+  cmp in copy || fail "decode where $text"
   expect 0 update --offset 0 o <(head -c 100 in)
-  expect "$3" repair o
-  [ "$3" != 0 ] || { [[ -f $at && ! -L $at ]] && expect 0 verify o; } || fail "after a repair where $2"
+  expect "$code" repair o
+  [ "$code" = 0 ] || return 0
+  [[ -f $at && ! -L $at ]] || fail "no shard after a repair where $text"
+  expect 0 verify o
 }
-other 'mkfifo $at' "it is a pipe" 0
-other 'mkdir $at' "Is a directory" 1
-other 'ln -s /dev/zero $at' "it does not begin like a shard" 0
-other 'ln -s shard-001.weft $at' "Too many levels of symbolic links" 0
-other 'ln -s /nowhere/shard-001.weft $at' "it is missing: its link leads nowhere" 0
+other "it is a pipe" 0 mkfifo
+other "Is a directory" 1 mkdir
+other "it does not begin like a shard" 0 ln -s /dev/zero
+other "Too many levels of symbolic links" 0 ln -s shard-001.weft
+other "it is missing: its link leads nowhere" 0 ln -s /nowhere/shard-001.weft
 rm o/shard-001.weft
 ln -s /nowhere/shard-001.weft o/shard-001.weft
 expect 0 repair o

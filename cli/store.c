@@ -119,6 +119,23 @@ static int code_known(const char *code) {
   return result;
 }
 
+// Warns, before much is written, if what follows each chunk takes more than a tenth of its size.
+static void warn_of_trailers(const store_words *w, const weft_store_options *options,
+                             const weft_store_shape *shape) {
+  enum { SEALED = WEFT_STORE_TRAILER_BYTES, LEAST = 10 * SEALED };
+  weft_store_report report = {0};
+  size_t chunk;
+  if (!shape->stripe_bytes || shape->stripe_bytes > shape->k * LEAST ||
+      weft_store_shape_chunk(options, shape, &report, &chunk) != WEFT_OK || chunk >= LEAST)
+    return; // encode reports errors
+  const double plain = (double)(shape->k + shape->m) / (double)shape->k;
+  cli_error(title, CLI_OK,
+            "--stripe %s makes chunks of %zu byte%s, and each is followed by %d bytes: the shards "
+            "take about %.1f times the file's size, not %.1f",
+            w->stripe, chunk, chunk == 1 ? "" : "s", SEALED,
+            plain * (double)(chunk + SEALED) / (double)chunk, plain);
+}
+
 static int encode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   uint64_t stripe = 0, total = 0;
   cli_input input;
@@ -140,6 +157,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
                                   .k = (size_t)w->k,
                                   .m = (size_t)w->m,
                                   .stripe_bytes = stripe};
+  warn_of_trailers(w, options, &shape);
   out->folder = w->output_dir;
   out->status = weft_store_encode(options, &shape, input.fd, total, w->output_dir, &out->report);
   if (out->status == WEFT_OK && out->report.data_bytes < total) // the input shrank meanwhile

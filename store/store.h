@@ -114,6 +114,9 @@ typedef struct weft_store_shape {
 weft_status weft_store_encode(const weft_store_options *options, const weft_store_shape *shape,
                               int input, uint64_t total, const char *folder,
                               weft_store_report *report);
+// Returns the size of the chunks that an encode with this shape makes.
+weft_status weft_store_shape_chunk(const weft_store_options *options, const weft_store_shape *shape,
+                                   weft_store_report *report, size_t *chunk_bytes);
 
 typedef struct weft_store weft_store;
 typedef enum weft_store_access {

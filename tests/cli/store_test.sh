@@ -181,6 +181,34 @@ for threads in 1 2; do # whichever of them writes
   says "the output: Broken pipe" err
 done
 
+# --- small stripes: what follows each chunk may take more than a tenth of its size, which encode
+# says before it begins
+
+head -c 5000 in >little
+# stripes SIZE WORDS OPTION...
+stripes() {
+  local size=$1 words=$2
+  shift 2
+  rm -rf little_d
+  expect 0 encode "$@" --stripe "$size" little --output-dir little_d
+  if [ -n "$words" ]; then says "$words" err; else [ ! -s err ] || fail "--stripe $size: $(cat err)"; fi
+  expect 0 decode little_d --output copy
+  cmp little copy || fail "--stripe $size"
+}
+stripes 1 "chunks of 1 byte, and each is followed by 32 bytes: the shards take about 46.2 times the file's size, not 1.4"
+stripes 3190 "chunks of 319 bytes, and each is followed by 32 bytes: the shards take about 1.5 times"
+stripes 3191 ''
+stripes 5 "chunks of 8 bytes" -k 4 -m 2 -c cauchy_good:w=4:packet=2
+stripes 5 '' -k 4 -m 2 -c cauchy_good:w=4:packet=512
+sleep 5 | "$weft" store encode --stripe 1 - --output-dir early >/dev/null 2>err &
+for ((i = 0; i < 50; i++)); do
+  [ ! -s err ] || break
+  sleep 0.1
+done
+says "46.2 times" err
+kill "$!"
+wait "$!" 2>/dev/null || true
+
 # --- update
 
 head -c 700000 /dev/urandom >changes

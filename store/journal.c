@@ -23,6 +23,12 @@ static weft_status bad_journal(weft_store *store, bool fresh, const char *what) 
                          store->folder, what);
 }
 
+static weft_status unread_journal(weft_store *store, bool fresh, int error) {
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, fresh, path));
+  return weft_store_fail_io(store->report, path, error);
+}
+
 static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_journal *journal) {
   uint8_t head[WEFT_STORE_JOURNAL_BYTES];
   struct stat about;
@@ -32,7 +38,7 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
   if (error == EIO || fstat(fd, &about) != 0)
     return bad_journal(store, fresh, "cannot be read");
   if (error)
-    return weft_store_fail_io(store->report, "update.journal", error);
+    return unread_journal(store, fresh, error);
   const weft_status status = weft_store_journal_read(head, store->file_key, journal);
   if (status == WEFT_E_VERSION) // without it the shards may be half updated
     return weft_store_fail(store->report, status,
@@ -76,7 +82,7 @@ static weft_status read_records(weft_store *store, int fd, bool fresh) {
     weft_store_record record;
     const int error = weft_store_read_at(store->io, fd, at, head, sizeof head, NULL, 0, NULL);
     if (error && error != EIO)
-      return weft_store_fail_io(store->report, "update.journal", error);
+      return unread_journal(store, fresh, error);
     if (error || weft_store_record_read(head, journal, store->file_key, &record) != WEFT_OK ||
         record.shard >= g->k + g->m || record.stripe >= g->stripes)
       return bad_journal(store, fresh, "is corrupt");

@@ -20,8 +20,24 @@ static bool made_under_key(const weft_store *store, const weft_store_found *f) {
 // Whether the system refuses a file for a reason that says nothing about its contents: it may be
 // an intact shard, and the refusal may end.
 static bool withheld(int error) {
-  return error == EACCES || error == EPERM || error == EBUSY || error == ETXTBSY ||
-         error == ENOMEM || error == ESTALE || error == ETIMEDOUT || error == ENOTCONN;
+  switch (error) {
+  case EACCES:
+  case EPERM:
+#ifdef ENOKEY
+  case ENOKEY: // encrypted, and locked
+#endif
+  case EAGAIN: // another program has a lease on it
+  case EBUSY:
+  case ETXTBSY:
+  case ENOMEM:
+  case ESTALE: // these: a network disk is away
+  case ETIMEDOUT:
+  case ENOTCONN:
+  case EHOSTDOWN:
+    return true;
+  default:
+    return false;
+  }
 }
 
 // Opens the file under a shard's name; its error is set if the system refuses, or if it is none

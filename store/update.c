@@ -34,7 +34,9 @@ static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint
                                 u->lane->chunk, trailer, sizeof trailer);
   u->journal.bytes += sizeof head + u->lane->chunk + sizeof trailer;
   u->journal.records++;
-  return error ? weft_store_fail_io(store->report, "update.journal.new", error) : WEFT_OK;
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, true, path));
+  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 // Whether the update of data chunks first to last reads a shard's chunk: parity if the shard is

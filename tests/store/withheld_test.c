@@ -95,7 +95,8 @@ static void expect_state(files *f, size_t shard, weft_shard_state state, int err
 }
 
 // What says nothing about the shard: it is not replaced, while all others are mended.
-static const int outside[] = {EACCES, EPERM, ESTALE, ETIMEDOUT, ENOTCONN};
+static const int outside[] = {EACCES, EPERM,     EAGAIN,   ENOKEY,
+                              ESTALE, ETIMEDOUT, ENOTCONN, EHOSTDOWN};
 enum { OUTSIDE = sizeof outside / sizeof *outside };
 
 START_TEST(one_is_withheld_and_the_others_are_mended) {

@@ -34,7 +34,7 @@ void store_report_shards(const store_outcome *outcome) {
     if (s->rewritten_chunks && !s->mended)
       snprintf(part, sizeof part, " (%" PRIu64 " of %" PRIu64 " repaired)", s->rewritten_chunks,
                s->corrupt_chunks);
-    if (s->state != WEFT_SHARD_GOOD)
+    if (s->text[0])
       fprintf(stderr, "weft store %s: %s%s\n", outcome->call, s->text, mended);
     if (s->corrupt_chunks)
       fprintf(stderr,
@@ -105,10 +105,10 @@ static void print_info(const store_outcome *outcome, FILE *to) {
   fprintf(to, "shards      %zu of %zu are readable (by their headers), %zu are needed\n",
           info.usable, shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
-    if (info.shards[i].state == WEFT_SHARD_GOOD)
-      fprintf(to, "  shard-%03zu.weft: good\n", i);
-    else
+    if (info.shards[i].text[0])
       fprintf(to, "  %s\n", info.shards[i].text);
+    else
+      fprintf(to, "  shard-%03zu.weft: good\n", i);
 }
 
 static uint64_t rewritten_chunks(const store_outcome *outcome) {

@@ -201,6 +201,8 @@ static weft_status rename_one(weft_store_mending *m, size_t shard) {
   store->files[shard].fresh = false;
   store->files[shard].beside = -1;
   store->files[shard].under = (int)shard;
+  if (store->shards[shard].state == WEFT_SHARD_GOOD)
+    store->shards[shard].text[0] = 0; // that it waited for its name
   if (m->fresh[shard] < 0)
     return WEFT_OK;
   store->shards[shard].mended = true;

@@ -32,10 +32,14 @@ static weft_status unread_journal(weft_store *store, bool fresh, int error) {
 static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_journal *journal) {
   uint8_t head[WEFT_STORE_JOURNAL_BYTES];
   struct stat about;
-  if (fstat(fd, &about) == 0 && !S_ISREG(about.st_mode))
+  if (fstat(fd, &about) != 0)
+    return bad_journal(store, fresh, "cannot be read");
+  if (!S_ISREG(about.st_mode))
     return bad_journal(store, fresh, "is not a regular file");
+  if (about.st_size < (off_t)sizeof head)
+    return bad_journal(store, fresh, "is truncated");
   const int error = weft_store_read_at(store->io, fd, 0, head, sizeof head, NULL, 0, NULL);
-  if (error == EIO || fstat(fd, &about) != 0)
+  if (error == EIO)
     return bad_journal(store, fresh, "cannot be read");
   if (error)
     return unread_journal(store, fresh, error);

@@ -133,6 +133,9 @@ static void use(weft_store *store, weft_store_found *f) {
          text);
   } else {
     store->shards[shard] = (weft_store_shard){.state = WEFT_SHARD_GOOD};
+    if (f->fresh)
+      tell(store, shard, true, WEFT_SHARD_GOOD,
+           "it is good, and the next scrub, repair or update gives it its name");
   }
 }
 

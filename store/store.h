@@ -55,7 +55,7 @@ const char *weft_shard_state_name(weft_shard_state state); // "stale"
 
 typedef struct weft_store_shard {
   weft_shard_state state;           // as it was found
-  char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" when good
+  char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" if nothing
   uint64_t corrupt_chunks;          // found in files that are read from
   uint64_t unread_chunks;           // of these, those that the system could not read
   uint64_t first_corrupt;           // their first stripe

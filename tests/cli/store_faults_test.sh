@@ -52,6 +52,27 @@ else
   cmp patched copy || fail "an update that was completed"
 fi
 
+cp -r d cut
+: >cut/update.journal
+expect 1 verify cut
+says "cut/update.journal is truncated" err
+
+# --- a call that was killed as it gave shards their names: they are read, but `mv shard-*.weft`
+# would leave one behind
+
+cp -r d waiting
+mv waiting/shard-003.weft waiting/shard-003.weft.new
+expect 0 verify waiting
+says "shard-003.weft.new: it is good, and the next scrub, repair or update gives it its name" err
+expect 0 info waiting
+says "  shard-003.weft.new: it is good" out
+expect 0 info waiting --json
+says '"shard":3,"state":"good","message":"shard-003.weft.new: it is good' out
+expect 0 scrub waiting
+[[ -e waiting/shard-003.weft && ! -s err ]] || fail "a shard that has its name: $(cat err)"
+expect 0 verify waiting
+[ ! -s err ] || fail "a shard that had its name: $(cat err)"
+
 # --- an input that is longer than what is there
 
 expect 2 update --offset 1000000 d news

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 
@@ -79,18 +80,10 @@ size_t weft_cuda_calls(void) {
   return calls;
 }
 
-// Maps a CUDA error as weft_cuda_status does, for the errors that tests inject.
-static weft_status status_of(int error) {
-  enum { MEMORY_ALLOCATION = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILURE = 719 };
-  if (error == MEMORY_ALLOCATION)
-    return WEFT_E_DEVICE_NOMEM;
-  return error == ILLEGAL_ADDRESS || error == LAUNCH_FAILURE ? WEFT_E_DEVICE_LOST : WEFT_E_DEVICE;
-}
-
 static weft_status fails(void) {
   const size_t call = fault.calls++;
   const bool hit = fault.error && (call == fault.at || (fault.lasting && call > fault.at));
-  return hit ? status_of(fault.error) : WEFT_OK;
+  return hit ? weft_cuda_status_of(fault.error) : WEFT_OK;
 }
 
 weft_status double_fails(void) {

@@ -30,6 +30,8 @@ weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes, v
 // Accepts NULL. The memory may be handed out again at once, so work that uses it must have
 // finished, or be on the stream that uses it next.
 void weft_device_free(weft_device *device, weft_mem mem, void *memory);
+// Waits for the device, and gives the kept blocks and scratch back to the runtime.
+void weft_device_trim(weft_device *device);
 // Returns the most bytes of PINNED memory that were in use at once since the last call of this, or
 // since the device was opened: allocated and not freed, each block with all that it takes.
 size_t weft_device_pinned_peak(weft_device *device);

@@ -45,6 +45,8 @@ void weft_device_free(weft_device *device, weft_mem mem, void *memory) {
   (void)memory;
 }
 
+void weft_device_trim(weft_device *device) { (void)device; }
+
 size_t weft_device_pinned_peak(weft_device *device) {
   (void)device;
   return 0;

@@ -340,6 +340,19 @@ extern "C" void weft_device_free(weft_device *device, weft_mem mem, void *memory
   arena->free[index] = block;
 }
 
+extern "C" void weft_device_trim(weft_device *device) {
+  weft_device_scope scope(device);
+  if (scope.status() != WEFT_OK)
+    return;
+  std::lock_guard<std::mutex> lock(device->mutex);
+  (void)
+      cudaDeviceSynchronize(); // streams may still use blocks that are free for later work on them
+  arena_trim(device, WEFT_MEM_PINNED);
+  arena_trim(device, WEFT_MEM_DEVICE);
+  (void)cudaMemPoolTrimTo(device->pool, 0);
+  (void)cudaGetLastError();
+}
+
 extern "C" size_t weft_device_pinned_peak(weft_device *device) {
   std::lock_guard<std::mutex> lock(device->mutex);
   Arena *arena = arena_of(device, WEFT_MEM_PINNED);

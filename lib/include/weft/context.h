@@ -98,8 +98,11 @@ weft_status weft_backend_describe(size_t index, weft_backend_info *out);
 // WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out);
 // PINNED and DEVICE memory is kept for later allocations of its size, by the caller or the library,
-// until the context is freed or until memory of that kind runs out.
+// until the context is freed or trimmed, or until memory of that kind runs out.
 void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
+// Returns what is kept so to the system. Waits for the device. Calls that follow allocate anew,
+// which takes milliseconds and waits for the device too.
+void weft_ctx_trim(weft_ctx *ctx); // accepts NULL
 
 // A queue orders work. On a device context calls only enqueue, and the buffers they name must stay
 // valid until the queue is idle; on a host context the work is done when the call returns. Scratch

@@ -29,6 +29,7 @@
 #define weft_device_copy_pieces weft_double_copy_pieces
 #define weft_device_stream_order weft_double_stream_order
 #define weft_device_pinned_peak weft_double_pinned_peak
+#define weft_device_trim weft_double_trim
 #define weft_device_mark_new weft_double_mark_new
 #define weft_device_mark_wait weft_double_mark_wait
 #define weft_device_mark_free weft_double_mark_free

@@ -53,7 +53,7 @@ typedef struct weft_ctx_options {
   // installed); such kernels are the fastest. They are kept between runs in a store or in an
   // existing folder; NULL: in the folder named by the environment variable WEFT_CODE_FOLDER, else
   // nowhere. The store is copied. A kept kernel is found again only with the same model of GPU,
-  // driver and NVRTC; NVRTC must therefore be installed even where nothing is compiled.
+  // driver and build of NVRTC, which must therefore be installed even where nothing is compiled.
   const weft_code_store *code_store;
   const char *code_folder;
   // A kernel is compiled once products with its matrix have read this many bytes. 0: the amount

@@ -347,7 +347,10 @@ weft_status weft_source_open(weft_engine *engine, uint64_t segment, const uint8_
 
 // loads.c
 void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // asks for its wants
-void weft_loads_tick(weft_engine *engine, int64_t now_us);               // retries failed loads
+// A neighbour requests a segment. Returns whether it is here, or is being loaded for that.
+bool weft_loads_request(weft_engine *engine, size_t index, uint64_t segment, int64_t now_us);
+bool weft_loads_waits(const weft_engine *engine, uint64_t segment); // for the application
+void weft_loads_tick(weft_engine *engine, int64_t now_us);          // retries failed loads
 void weft_rereads_start(weft_engine *engine); // if it should, once the end is known
 void weft_rereads_keep(weft_engine *engine, uint64_t segment); // once it is complete
 void weft_rereads_end(weft_engine *engine);

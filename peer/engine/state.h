@@ -69,8 +69,11 @@ typedef struct weft_slot {
   int64_t at_us, made_us; // from the manifest
   int64_t solo_us; // when `solo` was chosen; live source: when a request was last answered; a
                    // source that loads: when loading was requested; bulk: when it was completed
-  int64_t next_reveal_us;  // source
-  int64_t asked_reveal_us; // when the newest checksum was requested
+  int64_t next_reveal_us; // source
+  union {
+    int64_t asked_reveal_us; // when the newest checksum was requested
+    int64_t asked_us;        // loaded: when a neighbour last requested it
+  };
   uint64_t asked_made_us;
   uint32_t bytes;    // true length, from the manifest
   uint16_t waiting;  // held packets for which the trial has no room: it is full, but spoilt

@@ -284,7 +284,9 @@ struct weft_engine {
   weft_engine_self self;
   const weft_codec *codec;
   weft_engine_scratch *scratch;
-  size_t window, window_mask;    // the mask is 0 unless the window is a power of two
+  size_t window;
+  uint32_t window_mask; // 0 unless the window is a power of two
+  uint32_t blocks_stride;
   uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
 
   // The window: segments tail .. tail + window - 1.
@@ -305,8 +307,7 @@ struct weft_engine {
   weft_policy_segment *held; // what the policy sees of the slots
   uint64_t *number;          // which segment is in each place
   uint8_t *blocks;           // uncoded: (window, stride) blocks that we hold or have asked for
-  size_t blocks_stride;
-  uint32_t tell; // events to be reported (weft_tell)
+  uint32_t tell;             // events to be reported (weft_tell)
   uint32_t next_owed;
   int64_t gather_us; // when to look at full segments again; a source that loads: when to retry
                      // failed loads
@@ -316,6 +317,7 @@ struct weft_engine {
   uint64_t timed_segment; // the newest whose time is known: timed_us, and segment_us for each one
                           // after it
   int64_t timed_us, segment_us;
+  int64_t lag_us; // live
   weft_shortage shortage;
   union {                 // unions because a simulator has many engines
     uint64_t due_segment; // live, by the rate: the segment with media time due_us, cached because

@@ -243,7 +243,7 @@ static bool refused(weft_engine *e, weft_status status, size_t bytes) {
 
 weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us) {
-  if (neighbour >= e->options->neighbours_max || (!datagram && bytes))
+  if (neighbour >= e->options->neighbours_max || !datagram)
     return WEFT_E_ARGUMENT;
   if (!known(e, neighbour))
     return WEFT_E_STATE;

@@ -62,15 +62,18 @@ typedef struct weft_engine_options {
   uint32_t blocks;      // n of every segment but the last, which may have fewer
   uint32_t block_bytes; // k
   weft_engine_mode mode;
-  size_t window;            // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
-  size_t ahead;             // bulk: accepts this many of them from the first missing one; 0: all
-  size_t batch;             // most packets in one burst, 1..WEFT_ENGINE_MAX_BATCH
-  size_t neighbours_max;    // 1..WEFT_ENGINE_MAX_NEIGHBOURS
-  size_t neighbours_target; // dials until it has this many; 0: only the caller adds neighbours
-  size_t addresses_max;     // addresses remembered to dial; 0: no exchange of neighbours
-  size_t flights_max;       // bursts in flight to one neighbour; 0: 64
-  size_t requests_max;      // waiting requests of one neighbour; 0: 8
-  size_t gather;            // bulk, VoD: full segments decoded in one call; 0, 1: one at a time
+  size_t window; // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
+  size_t ahead; // bulk: accepts this many of them from the first missing one; 0, or more than that:
+                // all
+  size_t batch; // most packets in one burst, 1..WEFT_ENGINE_MAX_BATCH
+  size_t neighbours_max; // 1..WEFT_ENGINE_MAX_NEIGHBOURS
+  // Dials until it has this many, or neighbours_max if that is less. 0: only the caller adds
+  // neighbours.
+  size_t neighbours_target;
+  size_t addresses_max; // addresses remembered to dial; 0: no exchange of neighbours
+  size_t flights_max;   // bursts in flight to one neighbour; 0: 64
+  size_t requests_max;  // waiting requests of one neighbour; 0: 8
+  size_t gather;        // bulk, VoD: full segments decoded in one call; 0, 1: one at a time
   // Bulk: a neighbour that for this long lacks the same segment although it is here (for twice as
   // long if its window has no room for the segment) is no longer waited for. 0: every neighbour is
   // always waited for, so that no peer loses anything, but a peer that claims for ever to lack a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stack that calls need, as docs/embedding.md says: on a thread whose stack is painted, with
 // each host row of this machine.
+#define _XOPEN_SOURCE 700 // pthread_attr_setstack
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +58,12 @@ static weft_status code_shards(weft_ctx *ctx, work *w, const char *name, uint8_t
   const weft_stripe stripe = {.base = shards, .stride = SHARD_BYTES, .bytes = SHARD_BYTES};
   weft_code *code;
   size_t wrong;
-  WEFT_TRY(
-      weft_code_new(ctx, &(weft_code_options){.name = name, .k = SHARDS, .m = PARITY}, &code));
+  WEFT_TRY(weft_code_new(ctx, &(weft_code_options){.name = name, .k = SHARDS, .m = PARITY}, &code));
   WEFT_TRY(weft_code_encode(code, &stripe, 1, NULL));
   WEFT_TRY(weft_code_recover(code, &(weft_erasures){.lost = lost, .lost_count = sizeof lost},
                              &stripe, 1, NULL));
-  WEFT_TRY(weft_code_update(code, 1, shards + SHARD_BYTES, shards + 2 * SHARD_BYTES, &stripe, NULL));
+  WEFT_TRY(
+      weft_code_update(code, 1, shards + SHARD_BYTES, shards + 2 * SHARD_BYTES, &stripe, NULL));
   memcpy(shards + SHARD_BYTES, shards + 2 * SHARD_BYTES, SHARD_BYTES);
   WEFT_TRY(weft_code_verify(code, &stripe, (uint8_t[PARITY]){0}, &wrong, NULL));
   w->same = w->same && wrong == 0;

@@ -84,7 +84,8 @@ START_TEST(what_is_lost_costs_no_more_than_itself) {
 }
 END_TEST
 
-// A viewer that stops hearing of the stream for longer than its window lasts goes on at the present.
+// A viewer that stops hearing of the stream for longer than its window lasts goes on at the
+// present.
 static fixture_fate cut_off(swarm *s, size_t from, size_t to) {
   const bool cut = (from == 1 || to == 1) && s->now_us > 4 * SECOND && s->now_us < 7 * SECOND;
   return (fixture_fate){.copies = !cut, .delay_us = 10000};

@@ -39,7 +39,8 @@ typedef enum weft_split {
 // All zero (or NULL instead of a pointer to it) selects the defaults.
 typedef struct weft_ctx_options {
   // Name of a backend row (an implementation of the kernels). NULL: the environment variable
-  // WEFT_BACKEND if set, else the best host row. "cuda" selects the best device row.
+  // WEFT_BACKEND if set, else the best host row. An empty name, here or there, selects the best
+  // host row, too. "cuda" selects the best device row.
   const char *backend;
   // Host threads that work on one call, including the calling thread; at most 4096; 0: one.
   size_t threads;
@@ -68,8 +69,9 @@ typedef struct weft_ctx_options {
 
 // Errors: WEFT_E_ARGUMENT (out is NULL, an allocator lacks a call, an invalid split or number of
 // threads), WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (no other row is substituted; also when
-// there is no GPU number `device`), WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*. A
-// code folder that cannot be used is not an error: no kernels are kept.
+// there is no GPU number `device`, and for "cuda" in a library built without CUDA), WEFT_E_NOMEM,
+// WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*. A code folder that cannot be used is not an error:
+// no kernels are kept.
 weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options);
 void weft_ctx_free(weft_ctx *ctx); // accepts NULL
 

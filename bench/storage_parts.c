@@ -12,7 +12,9 @@
 
 static const char *shape_title(char *out, size_t room, size_t k, size_t m, size_t bytes,
                                const char *what) {
-  snprintf(out, room, "(%zu, %zu), %zu KiB shards%s", k, m, bytes / 1024, what);
+  const bool whole = bytes % 1024 == 0;
+  snprintf(out, room, "(%zu, %zu), %zu %s shards%s", k, m, whole ? bytes / 1024 : bytes,
+           whole ? "KiB" : "byte", what);
   return out;
 }
 

@@ -187,6 +187,8 @@ static void look_for_successor(peer_run_state *r, gint64 now_us) {
     return;
   const weft_status status = weft_node_succeed(r->node, now_us);
   r->succeeds = false;
+  if (status == WEFT_E_STATE) // peers said so too long ago
+    return;
   if (status != WEFT_OK) {
     peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
     return;

@@ -71,8 +71,8 @@ static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
 
 // --- The source
 
-// Warns if the input is faster than windows can hold: their part of a live stream must span the
-// lag, or viewers lose most of it.
+// Warns if the input is faster than windows can hold: if their part of a live stream does not span
+// the lag, viewers play with less, and what comes late is lost.
 static void look_at_rate(peer_run_state *r, gint64 now_us) {
   enum { EVERY_US = 5000000 };
   const peer_settings *s = r->s;

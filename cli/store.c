@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft store`: its calls and their options.
+// `weft store`: its calls.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -13,36 +13,6 @@
 #include <sodium.h>
 
 #include "cli/store.h"
-
-static const char codes[] =
-    "\nExit codes: 0 done; 1 damage: found by verify, left by scrub or repair, or too much to "
-    "read\n"
-    "the file; 2 command line, or a folder that holds shards already; 3 input, output, or shards\n"
-    "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
-    "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
-    "A killed call leaves the file's old state or its new one, complete. Where bytes are lost,\n"
-    "repair rebuilds missing shards from what is left, and replaces no existing shard.\n"
-    "Format: docs/format.md. Sizes and offsets are bytes; they accept k, M, G (powers of 1000)\n"
-    "and Ki, Mi, Gi (of 1024).";
-
-// The values of the command line.
-typedef struct store_words {
-  gint64 k, m, threads;
-  char *k_text, *m_text, *threads_text; // the same as they were given, or NULL
-  char *code, *stripe, *backend, *key, *offset, *length, *output, *output_dir;
-  char **rest;
-  gboolean json;
-} store_words;
-
-typedef struct store_call {
-  const char *name;
-  const char *about;
-  const char *takes; // its arguments
-  int arguments;
-  int (*run)(const store_words *w, const weft_store_options *options, store_outcome *out);
-} store_call;
-
-enum { STORE_OPTIONS = 16 }; // at least all there are, and a terminator
 
 static char title[64]; // for messages: "store encode"
 
@@ -149,6 +119,23 @@ static int code_known(const char *code) {
   return result;
 }
 
+// Warns, before much is written, if what follows each chunk takes more than a tenth of its size.
+static void warn_of_trailers(const store_words *w, const weft_store_options *options,
+                             const weft_store_shape *shape) {
+  enum { SEALED = WEFT_STORE_TRAILER_BYTES, LEAST = 10 * SEALED };
+  weft_store_report report = {0};
+  size_t chunk;
+  if (!shape->stripe_bytes || shape->stripe_bytes > shape->k * LEAST ||
+      weft_store_shape_chunk(options, shape, &report, &chunk) != WEFT_OK || chunk >= LEAST)
+    return; // encode reports errors
+  const double plain = (double)(shape->k + shape->m) / (double)shape->k;
+  cli_error(title, CLI_OK,
+            "--stripe %s makes chunks of %zu byte%s, and each is followed by %d bytes: the shards "
+            "take about %.1f times the file's size, not %.1f",
+            w->stripe, chunk, chunk == 1 ? "" : "s", SEALED,
+            plain * (double)(chunk + SEALED) / (double)chunk, plain);
+}
+
 static int encode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   uint64_t stripe = 0, total = 0;
   cli_input input;
@@ -170,6 +157,7 @@ static int encode(const store_words *w, const weft_store_options *options, store
                                   .k = (size_t)w->k,
                                   .m = (size_t)w->m,
                                   .stripe_bytes = stripe};
+  warn_of_trailers(w, options, &shape);
   out->folder = w->output_dir;
   out->status = weft_store_encode(options, &shape, input.fd, total, w->output_dir, &out->report);
   if (out->status == WEFT_OK && out->report.data_bytes < total) // the input shrank meanwhile
@@ -188,8 +176,6 @@ static int encode(const store_words *w, const weft_store_options *options, store
   cli_input_close(&input);
   return -1;
 }
-
-static bool is_stdout(const char *output) { return store_descriptor_of(output) == STDOUT_FILENO; }
 
 // Opens the set, which is the shards of one file, and writes a range of the file to `output`.
 static int extract(const store_words *w, const weft_store_options *options, store_outcome *out,
@@ -278,100 +264,6 @@ static const store_call calls[] = {
 
 // --- Command line
 
-// Selects the options that a call has; all others are unknown to it.
-static void options_of(const store_call *call, store_words *w, GOptionEntry *out) {
-  const bool makes = call->run == encode, decodes = call->run == decode;
-  const bool reads = call->run == read_range, updates = call->run == update;
-  const struct {
-    bool here;
-    GOptionEntry entry;
-  } all[] = {
-      {makes,
-       {"data-shards", 'k', 0, G_OPTION_ARG_STRING, &w->k_text, "Data shards, 1..256 (10)", "K"}},
-      {makes,
-       {"parity-shards", 'm', 0, G_OPTION_ARG_STRING, &w->m_text,
-        "Parity shards: how many may be lost, 0..255 (4)", "M"}},
-      {makes,
-       {"code", 'c', 0, G_OPTION_ARG_STRING, &w->code,
-        "Code (cauchy); also vandermonde, reed_sol_van, raid6, cauchy_good:w=4:packet=512 ...",
-        "NAME"}},
-      {makes,
-       {"stripe", 0, 0, G_OPTION_ARG_STRING, &w->stripe, "Bytes of data coded together (4Mi)",
-        "SIZE"}},
-      {makes,
-       {"output-dir", 'd', 0, G_OPTION_ARG_FILENAME, &w->output_dir,
-        "Folder for the shards (required; created if missing)", "FOLDER"}},
-      {decodes,
-       {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
-        "Output file (required); - is standard output", "OUT"}},
-      {reads,
-       {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
-        "Output file (-, which is standard output)", "OUT"}},
-      {reads,
-       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range (0)", "N"}},
-      {updates,
-       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range (required)",
-        "N"}},
-      {reads,
-       {"length", 0, 0, G_OPTION_ARG_STRING, &w->length,
-        "Length of the range in bytes (to the end of the file)", "N"}},
-      {true,
-       {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
-        "File whose bytes (at least 16) are the key that reveals tampering (none)", "FILE"}},
-      {true,
-       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
-        "Backend row to use (the best one; see weft backends)", "NAME"}},
-      {true,
-       {"threads", 't', 0, G_OPTION_ARG_STRING, &w->threads_text,
-        "Stripes processed at once, 1..64 (one per processor, at least 2)", "N"}},
-      {true,
-       {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "Print one JSON object instead of text", NULL}},
-      {true, {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes}},
-      {true, {0}}};
-  G_STATIC_ASSERT(G_N_ELEMENTS(all) <= STORE_OPTIONS);
-  size_t count = 0;
-  for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
-    if (all[i].here)
-      out[count++] = all[i].entry;
-}
-
-// Reads numbers as decimal, whatever they begin with; GLib takes 010 for 8.
-static int counts(store_words *w) {
-  const struct {
-    const char *name, *text;
-    gint64 *out;
-  } all[] = {{"-k", w->k_text, &w->k},
-             {"-m", w->m_text, &w->m},
-             {"--threads", w->threads_text, &w->threads}};
-  for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
-    if (all[i].text &&
-        !g_ascii_string_to_signed(all[i].text, 10, G_MININT64, G_MAXINT64, all[i].out, NULL))
-      return cli_error(title, CLI_USAGE, "%s needs a number, not '%s'", all[i].name, all[i].text);
-  return -1;
-}
-
-static int parse(const store_call *call, int argc, char **argv, store_words *w) {
-  GOptionEntry entries[STORE_OPTIONS];
-  options_of(call, w, entries);
-  char *about = g_strdup_printf("%c%s.", g_ascii_toupper(call->about[0]), call->about + 1);
-  int code = cli_parse(title, about, codes + 1, entries, argc, argv);
-  g_free(about);
-  const int given = w->rest ? (int)g_strv_length(w->rest) : 0;
-  if (code < 0 && given != call->arguments)
-    code = cli_error(title, CLI_USAGE, "needs %s, not %d argument%s (see weft help %s)",
-                     call->takes, given, given == 1 ? "" : "s", title);
-  code = code < 0 ? counts(w) : code;
-  if (code < 0 && w->threads_text && (w->threads < 1 || w->threads > WEFT_STORE_MAX_THREADS))
-    code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
-                     WEFT_STORE_MAX_THREADS, w->threads);
-  // Reading the key would take the bytes that belong to the file.
-  const bool reads = call->run == encode || call->run == update;
-  if (code < 0 && reads && w->key && store_same_source(w->key, w->rest[given - 1]))
-    code = cli_error(title, CLI_USAGE,
-                     "--key and %s cannot both be standard input, or the same pipe", call->takes);
-  return code;
-}
-
 static bool read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES], store_outcome *out) {
   enum { LEAST = 16, MOST = 1 << 20 };
   cli_input input = {.path = path};
@@ -398,7 +290,7 @@ static int finish(const store_words *w, const store_outcome *out) {
   cli_leave_by_signals();
   // If the data went to standard output, the report goes to standard error, where JSON is then all
   // that is written.
-  const bool data = w->output ? is_stdout(w->output) : strcmp(out->call, "read") == 0;
+  const bool data = w->output ? store_is_stdout(w->output) : strcmp(out->call, "read") == 0;
   const bool alone = w->json && data;
   cli_json_errors_end(); // the report contains them
   if (out->store && strcmp(out->call, "info") != 0 && !alone)
@@ -458,29 +350,14 @@ static int usage(FILE *to) {
   fputs("usage: weft store CALL [OPTION...] ARGUMENT...\n\n", to);
   for (size_t i = 0; i < G_N_ELEMENTS(calls); i++)
     fprintf(to, "  %-8s%s\n", calls[i].name, calls[i].about);
-  fprintf(to, "\n  weft help store CALL    shows a call's options\n%s\n", codes);
+  fprintf(to, "\n  weft help store CALL    shows a call's options\n%s\n", store_codes);
   return CLI_USAGE;
-}
-
-// Returns whether the data would go to standard output, judged by a command line not yet parsed.
-static bool data_to_stdout(int argc, char *const *argv) {
-  const char *output = strcmp(argv[1], "read") == 0 ? "-" : "";
-  for (int i = 2; i < argc; i++) {
-    const bool other = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
-    if (other && i + 1 < argc)
-      output = argv[++i];
-    else if (g_str_has_prefix(argv[i], "--output="))
-      output = argv[i] + strlen("--output=");
-    else if (g_str_has_prefix(argv[i], "-o"))
-      output = argv[i] + strlen("-o");
-  }
-  return is_stdout(output);
 }
 
 int cli_store(int argc, char **argv) {
   if (argc < 2)
     return usage(stderr);
-  (void)cli_json_errors(argc, argv, data_to_stdout(argc, argv) ? stderr : stdout);
+  (void)cli_json_errors(argc, argv, store_data_to_stdout(argc, argv) ? stderr : stdout);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     usage(stdout);
     return cli_flush("store", CLI_OK);
@@ -490,15 +367,10 @@ int cli_store(int argc, char **argv) {
       continue;
     g_snprintf(title, sizeof title, "store %s", calls[i].name);
     store_words words = {.k = 10, .m = 4};
-    int code = parse(&calls[i], argc - 1, argv + 1, &words);
+    int code = store_parse(&calls[i], title, argc - 1, argv + 1, &words);
     if (code < 0)
       code = run(&calls[i], &words);
-    char *const owned[] = {words.k_text, words.m_text,  words.threads_text, words.code,
-                           words.stripe, words.backend, words.key,          words.offset,
-                           words.length, words.output,  words.output_dir};
-    for (size_t j = 0; j < G_N_ELEMENTS(owned); j++)
-      g_free(owned[j]);
-    g_strfreev(words.rest);
+    store_words_free(&words);
     return code;
   }
   return cli_error("store", CLI_USAGE, "unknown call '%s' (see weft help store)", argv[1]);

@@ -48,6 +48,8 @@ int store_descriptor_of(const char *output) {
   return result;
 }
 
+bool store_is_stdout(const char *output) { return store_descriptor_of(output) == STDOUT_FILENO; }
+
 static bool is_stdin(const char *input) {
   return strcmp(input, "-") == 0 || strcmp(input, "/dev/stdin") == 0;
 }

@@ -34,7 +34,7 @@ void store_report_shards(const store_outcome *outcome) {
     if (s->rewritten_chunks && !s->mended)
       snprintf(part, sizeof part, " (%" PRIu64 " of %" PRIu64 " repaired)", s->rewritten_chunks,
                s->corrupt_chunks);
-    if (s->state != WEFT_SHARD_GOOD)
+    if (s->text[0])
       fprintf(stderr, "weft store %s: %s%s\n", outcome->call, s->text, mended);
     if (s->corrupt_chunks)
       fprintf(stderr,
@@ -67,13 +67,16 @@ static void lost_bytes(const weft_store_info *info, const weft_store_lost *lost,
 void store_report_lost(const store_outcome *outcome) {
   const weft_store_info info = weft_store_get_info(outcome->store);
   const weft_store_report *r = &outcome->report;
+  bool withheld = false; // what they hold may not be lost
+  for (size_t i = 0; i < shard_count(&info); i++)
+    withheld |= info.shards[i].read_error != 0;
   for (size_t i = 0; i < r->lost_count; i++) {
     uint64_t from, to;
     lost_bytes(&info, &r->lost[i], &from, &to);
     fprintf(stderr,
-            "weft store %s: bytes %" PRIu64 " to %" PRIu64
-            " of the file are lost, at least in part\n",
-            outcome->call, from, to);
+            "weft store %s: bytes %" PRIu64 " to %" PRIu64 " of the file %s, at least in part\n",
+            outcome->call, from, to,
+            withheld ? "cannot be restored from what can be read" : "are lost");
   }
   if (r->lost_more)
     fprintf(stderr, "weft store %s: and more after these\n", outcome->call);
@@ -102,10 +105,10 @@ static void print_info(const store_outcome *outcome, FILE *to) {
   fprintf(to, "shards      %zu of %zu are readable (by their headers), %zu are needed\n",
           info.usable, shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
-    if (info.shards[i].state == WEFT_SHARD_GOOD)
-      fprintf(to, "  shard-%03zu.weft: good\n", i);
-    else
+    if (info.shards[i].text[0])
       fprintf(to, "  %s\n", info.shards[i].text);
+    else
+      fprintf(to, "  shard-%03zu.weft: good\n", i);
 }
 
 static uint64_t rewritten_chunks(const store_outcome *outcome) {
@@ -132,10 +135,7 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
             r->mended_shards, rewritten_chunks(outcome));
   else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
            strcmp(outcome->call, "repair") == 0)
-    fprintf(to, "every byte of every shard is good%s\n",
-            weft_store_get_info(outcome->store).update_pending
-                ? ", with what update.journal holds for them"
-                : "");
+    fputs("every byte of every shard is good\n", to);
 }
 
 // --- JSON
@@ -144,14 +144,15 @@ static json_t *shards_json(const weft_store_info *info) {
   json_t *list = json_array();
   for (size_t i = 0; i < shard_count(info); i++) {
     const weft_store_shard *s = &info->shards[i];
-    json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:s, s:b, s:b}", "shard",
-                                          (json_int_t)i, "state", weft_shard_state_name(s->state),
-                                          "message", s->text, "corrupt_chunks",
-                                          (json_int_t)s->corrupt_chunks, "unread_chunks",
-                                          (json_int_t)s->unread_chunks, "rewritten_chunks",
-                                          (json_int_t)s->rewritten_chunks, "write_error",
-                                          s->write_error ? strerror(s->write_error) : "", "mended",
-                                          (int)s->mended, "was_link", (int)s->was_link));
+    json_array_append_new(
+        list,
+        json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:b, s:b}", "shard", (json_int_t)i,
+                  "state", weft_shard_state_name(s->state), "message", s->text, "read_error",
+                  s->read_error ? strerror(s->read_error) : "", "corrupt_chunks",
+                  (json_int_t)s->corrupt_chunks, "unread_chunks", (json_int_t)s->unread_chunks,
+                  "rewritten_chunks", (json_int_t)s->rewritten_chunks, "write_error",
+                  s->write_error ? strerror(s->write_error) : "", "mended", (int)s->mended,
+                  "was_link", (int)s->was_link));
   }
   return list;
 }

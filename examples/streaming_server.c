@@ -25,7 +25,7 @@
 #include "weft/server.h"
 #include "weft/weft.h"
 
-enum { CLIENTS = 256, BURST = 64, BLOCKS = 64, BLOCK_BYTES = 1024 };
+enum { STREAM = 1, CLIENTS = 256, BURST = 64, BLOCKS = 64, BLOCK_BYTES = 1024 };
 enum { SEGMENT_BYTES = BLOCKS * BLOCK_BYTES, PACKET_CREDIT = BLOCK_BYTES * 1000000 };
 enum { LIFETIME_US = 30000000, SILENCE_US = 10000000, HEARD_MOST = 1024 };
 
@@ -60,7 +60,13 @@ static client *find(const struct sockaddr_in *from, bool join) {
   return join ? place : NULL;
 }
 
-static void hear(int udp, size_t file_bytes, int64_t now) {
+// Goes on to the client's next segment: what it still waits for of the last one is not coded.
+static void next_segment(weft_server *server, client *c) {
+  (void)weft_server_cancel_segment(server, c->number, STREAM, c->segment);
+  c->segment++;
+}
+
+static void hear(weft_server *server, int udp, size_t file_bytes, int64_t now) {
   uint8_t in[16];
   for (int i = 0; i < HEARD_MOST; i++) { // clients may send faster than this reads
     struct sockaddr_in from;
@@ -76,7 +82,8 @@ static void hear(int udp, size_t file_bytes, int64_t now) {
     if (in[0] == 'J')
       sendto(udp, &number, sizeof number, 0, (struct sockaddr *)&from, size);
     else if (in[0] == 'N' && got == 1 + (ssize_t)sizeof number)
-      c->segment += be64toh(*(uint64_t *)memcpy(&number, in + 1, sizeof number)) == c->segment;
+      if (be64toh(*(uint64_t *)memcpy(&number, in + 1, sizeof number)) == c->segment)
+        next_segment(server, c);
   }
 }
 
@@ -102,7 +109,7 @@ static weft_status pace(weft_server *server, const uint8_t *file, size_t file_by
     c->credit %= PACKET_CREDIT;
     if (packets == 0)
       continue;
-    const weft_segment_id id = {1, c->segment, BLOCKS, BLOCK_BYTES};
+    const weft_segment_id id = {STREAM, c->segment, BLOCKS, BLOCK_BYTES};
     const size_t bytes = file_bytes - at < SEGMENT_BYTES ? file_bytes - at : SEGMENT_BYTES;
     if (!weft_server_has(server, id.stream, id.segment))
       WEFT_TRY(or_later(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US)));
@@ -178,7 +185,7 @@ static weft_status serve(int udp, const uint8_t *file, size_t bytes, int64_t kbp
     struct pollfd fds[2] = {{udp, POLLIN, 0}, {weft_server_fd(server), POLLIN, 0}};
     poll(fds, 2, 1); // pacing is due sooner than weft_server_deadline()
     now = now_us(NULL);
-    hear(udp, bytes, now);
+    hear(server, udp, bytes, now);
     status = pace(server, file, bytes, kbps, now - last, now);
     send_ready(server, udp);
   }

@@ -296,17 +296,21 @@ typedef struct weft_host_kernel {
   // Optional: products by factors (factors.h). They pay where the matrix's entries, at 8 or `entry`
   // each, cost at least as much as the steps: steps_product for each product, steps_sum for each
   // sum, and steps_entry for each entry of the panels made from steps (measured). Transforms of 8
-  // rows or more, up to wide_rows, take one pass and cost steps_wide per row instead. Matrices of
-  // fewer than steps_least entries are faster entry by entry. From steps_past bytes of X and Y on,
+  // rows or more, up to wide_rows, take one pass and cost steps_wide per row instead. All that is
+  // per column; steps_act is what an act costs however few columns there are. Matrices of fewer
+  // than steps_least entries are faster entry by entry. From steps_past bytes of X and Y on,
   // Y is stored past the caches. Where slots are kept in the first-level cache, strips have at
   // least steps_narrow columns; steps_near of them where only near rows' slots are (0: none are).
   void (*steps)(const weft_strip *strip);
   // Optional: the cost of an entry of a matrix (m, k), in the same units, where it is not always 8.
   // row_bytes is 0 if not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
-  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, steps_narrow,
-      steps_near;
+  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_act, steps_least, steps_past,
+      steps_narrow, steps_near;
   size_t wide_rows;
+  // How many products (input bytes times outputs, of each thread) repay making the factors of a
+  // recovery: from encoding's acts, or anew (measured).
+  size_t detour_repays, factors_repay;
   // Products whose halves have at least this many rows and sources are computed as seven products
   // of half the size instead of eight (host_winograd.h; measured); 0: never. Where the halves
   // (m, k) are not square, 2 / (1 / m + 1 / k) counts.
@@ -346,9 +350,9 @@ typedef struct weft_host_kernel {
 } weft_host_kernel;
 
 // Returns whether a technique multiplies by factors rather than by the matrix (m, k) that they
-// represent, if their panels had `entries` more entries. In rows of fewer columns than
-// WEFT_STEPS_COLUMNS it never does.
-enum { WEFT_STEPS_COLUMNS = 2048 };
+// represent, if their panels had `entries` more entries. row_bytes is 0 if not known yet. In rows
+// of fewer columns than WEFT_STEPS_COLUMNS it never does.
+enum { WEFT_STEPS_COLUMNS = 256 };
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries);
 

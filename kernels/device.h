@@ -30,12 +30,23 @@ weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes, v
 // Accepts NULL. The memory may be handed out again at once, so work that uses it must have
 // finished, or be on the stream that uses it next.
 void weft_device_free(weft_device *device, weft_mem mem, void *memory);
+// Waits for the device, and gives the kept blocks and scratch back to the runtime.
+void weft_device_trim(weft_device *device);
+// Returns the most bytes of PINNED memory that were in use at once since the last call of this, or
+// since the device was opened: allocated and not freed, each block with all that it takes.
+size_t weft_device_pinned_peak(weft_device *device);
 
 weft_status weft_device_stream_new(weft_device *device, void **out);
 void weft_device_stream_free(weft_device *device, void *stream);
 // Returns WEFT_OK when all work on the stream is done, WEFT_PENDING, or an error.
 weft_status weft_device_stream_poll(weft_device *device, void *stream);
 weft_status weft_device_stream_wait(weft_device *device, void *stream);
+
+// Makes a mark behind all work on the stream so far. Waiting for it returns once the stream has
+// passed it, sooner than waiting for the stream.
+weft_status weft_device_mark_new(weft_device *device, void *stream, void **out);
+weft_status weft_device_mark_wait(weft_device *device, void *mark);
+void weft_device_mark_free(weft_device *device, void *mark); // accepts NULL
 
 // Sets where compiled kernels are kept. Call it before the device is used. store: copied; NULL:
 // none.

@@ -45,6 +45,13 @@ void weft_device_free(weft_device *device, weft_mem mem, void *memory) {
   (void)memory;
 }
 
+void weft_device_trim(weft_device *device) { (void)device; }
+
+size_t weft_device_pinned_peak(weft_device *device) {
+  (void)device;
+  return 0;
+}
+
 weft_status weft_device_stream_new(weft_device *device, void **out) {
   (void)device;
   *out = NULL;
@@ -66,6 +73,24 @@ weft_status weft_device_stream_wait(weft_device *device, void *stream) {
   (void)device;
   (void)stream;
   return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_mark_new(weft_device *device, void *stream, void **out) {
+  (void)device;
+  (void)stream;
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_mark_wait(weft_device *device, void *mark) {
+  (void)device;
+  (void)mark;
+  return WEFT_E_UNSUPPORTED;
+}
+
+void weft_device_mark_free(weft_device *device, void *mark) {
+  (void)device;
+  (void)mark;
 }
 
 weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,

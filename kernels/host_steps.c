@@ -18,17 +18,39 @@ static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *
   return kernel->steps_product * products + kernel->steps_sum * sums + kernel->steps_wide * rows;
 }
 
-// A product costs more as a step than entry by entry, since slots are read and written. In short
-// rows acts cost more than they save.
+// Returns what acts cost per column in rows of this many bytes, beyond what the other weights
+// count: those were measured with rows of WEIGHED columns and more.
+static size_t acts_cost(const weft_host_kernel *kernel, const weft_acts *acts, size_t row_bytes) {
+  enum { WEIGHED = 4096 };
+  return row_bytes == 0 || row_bytes >= WEIGHED
+             ? 0
+             : kernel->steps_act * acts->count * (WEIGHED - row_bytes) / (WEIGHED * row_bytes);
+}
+
+static size_t entries_cost(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes) {
+  return m * k * (kernel->entry ? kernel->entry(m, k, row_bytes) : 8);
+}
+
+// A product costs more as a step than entry by entry, since slots are read and written.
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
   if (!kernel->steps || !acts || k > WEFT_ACT_ROWS || m > WEFT_ACT_ROWS ||
       m * k < kernel->steps_least) // before weighing entries, which short shards would notice
     return false;
-  const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
-  return entry * m * k >=
-         butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
+  return entries_cost(kernel, m, k, row_bytes) >=
+         butterflies_cost(kernel, acts) + acts_cost(kernel, acts, row_bytes) +
+             kernel->steps_entry * (acts->entries + entries);
+}
+
+// Returns whether the last columns, too few for acts, are better computed by acts together with
+// columns before them, once more, than entry by entry. (An entry costs half as much again for a
+// column of so few.)
+static bool rest_pays(const weft_host_kernel *kernel, const weft_gemm *g, size_t rest) {
+  const weft_acts *acts = g->factors->acts;
+  return entries_cost(kernel, g->m, g->k, g->len) * rest * 3 / 2 >=
+         kernel->steps_act * acts->count +
+             WEFT_ACT_STEP * (butterflies_cost(kernel, acts) + kernel->steps_entry * acts->entries);
 }
 
 // Which slots are better kept in the first-level cache, although rows are then read in shorter runs
@@ -49,7 +71,8 @@ static first_level first_level_pays(void) {
   return answer;
 }
 
-// Returns how many columns to work on at once. `bytes`: of all rows of X and Y.
+// Returns how many columns of at least WEFT_ACT_STEP to work on at once. `bytes`: of all rows of X
+// and Y.
 static size_t strip_width(const weft_host_kernel *kernel, const weft_acts *acts, size_t columns,
                           size_t bytes, bool past) {
   const size_t first = WEFT_ACT_FIRST / acts->slots,
@@ -60,8 +83,8 @@ static size_t strip_width(const weft_host_kernel *kernel, const weft_acts *acts,
     width = first > least ? first : least;
   else if (pays == OF_NEAR_ROWS && kernel->steps_near && bytes <= (1 << 20))
     width = kernel->steps_near;
-  width = width < WEFT_ACT_COLUMNS ? width / WEFT_ACT_STEP * WEFT_ACT_STEP : WEFT_ACT_COLUMNS;
-  return width < columns ? width : columns;
+  width = width < WEFT_ACT_COLUMNS ? width : WEFT_ACT_COLUMNS;
+  return (width < columns ? width : columns) / WEFT_ACT_STEP * WEFT_ACT_STEP;
 }
 
 size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
@@ -69,13 +92,14 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
                        size_t end) {
   const uint8_t *x[WEFT_ACT_ROWS];
   uint8_t *y[WEFT_ACT_ROWS];
-  const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
+  const size_t columns = end - begin, rest = columns % WEFT_ACT_STEP;
   if (!g->factors || g->x_prepared || g->accumulate || columns < WEFT_STEPS_COLUMNS ||
       !weft_host_steps_pay(kernel, g->m, g->k, g->len, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
   const size_t bytes = (g->k + g->m) * g->len;
   const bool past = bytes >= kernel->steps_past;
+  const size_t stop = rest == 0 || rest_pays(kernel, g, rest) ? end : end - rest;
   const size_t width = strip_width(kernel, acts, columns, bytes, past);
   uint8_t *const slots =
       weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
@@ -94,11 +118,11 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
                             .x = x,
                             .y = y,
                             .begin = begin,
-                            .end = begin + columns,
+                            .end = stop,
                             .width = width,
                             .past = past,
                             .scratch = slots};
   kernel->steps(&strip);
   weft_scratch_give(scratch, allocator, slots);
-  return begin + columns;
+  return stop;
 }

@@ -89,8 +89,8 @@ static inline size_t weft_act_outputs(const weft_act *act) {
   return act->kind == WEFT_ACT_INVERSE4 || act->kind == WEFT_ACT_FORWARD4 ? 4 : 2;
 }
 
-// What a technique executes acts on: columns [begin, end), a multiple of WEFT_ACT_STEP of them, in
-// strips of `width` columns.
+// What a technique executes acts on: columns [begin, end), at least WEFT_ACT_STEP of them, in
+// strips of at most `width` columns, a multiple of WEFT_ACT_STEP.
 struct weft_strip {
   const weft_acts *acts;
   void (*panel)(const weft_panel *panel); // the technique's

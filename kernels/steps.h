@@ -269,19 +269,32 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
 #include "kernels/x86/steps_wide_affine.h"
 #endif
 
+// Returns the width of the strip at *column. What is less than a multiple of WEFT_ACT_STEP at the
+// end of all columns is computed with as many of the columns before it as are missing, again.
+static size_t steps_width(const weft_strip *strip, size_t *column) {
+  const size_t left = strip->end - *column;
+  if (left >= strip->width)
+    return strip->width;
+  const size_t whole = left - left % WEFT_ACT_STEP,
+               width = whole == left ? left : whole + WEFT_ACT_STEP;
+  if (width > strip->end - strip->begin)
+    return whole;
+  *column = strip->end - width;
+  return width;
+}
+
 static void steps_run(const weft_strip *strip) {
   const weft_acts *acts = strip->acts;
   uint8_t *place[WEFT_PLACES];
   for (size_t s = 0; s < acts->slots; s++)
     place[s] = strip->scratch + s * WEFT_ACT_STRIDE;
   place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * WEFT_ACT_STRIDE;
-  for (size_t column = strip->begin; column < strip->end; column += strip->width) {
-    const size_t left = strip->end - column;
+  for (size_t column = strip->begin, width; column < strip->end; column += width) {
+    width = steps_width(strip, &column);
     for (size_t j = 0; j < strip->k; j++) // read only
       place[WEFT_PLACE_X + j] = (uint8_t *)(uintptr_t)(strip->x[j] + column);
     for (size_t i = 0; i < strip->m; i++)
       place[WEFT_PLACE_Y + i] = strip->y[i] + column;
-    const size_t width = left < strip->width ? left : strip->width;
     for (size_t a = 0; a < acts->count; a++) {
       const weft_act *act = &acts->act[a];
       if (act->kind == WEFT_ACT_PANEL) {

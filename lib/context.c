@@ -220,3 +220,8 @@ void weft_free(weft_ctx *ctx, weft_mem mem, void *memory) {
   else
     weft_device_free(ctx->device, mem, memory);
 }
+
+void weft_ctx_trim(weft_ctx *ctx) {
+  if (ctx && ctx->device)
+    weft_device_trim(ctx->device);
+}

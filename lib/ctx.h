@@ -15,6 +15,13 @@
 
 enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
 
+// Pinned bytes with which a queue stages ordinary memory, and of one chunk of them (chunks.h).
+// Tests set a smaller limit.
+#ifndef WEFT_STAGED_MOST
+#define WEFT_STAGED_MOST ((size_t)64 << 20)
+#endif
+#define WEFT_STAGED_CHUNK (WEFT_STAGED_MOST / 16)
+
 struct weft_ctx {
   weft_allocator allocator;
   const weft_backend *row;  // computes what is large
@@ -44,7 +51,9 @@ struct weft_queue {
   void *side[WEFT_SIDE_STREAMS]; // created when first needed (weft_queue_side)
   bool foreign;                  // stream is the caller's own
   weft_deferred *deferred;
-  weft_status owed; // failure of earlier work that a failing call waited for
+  struct weft_chunk *oldest, **end; // what ordinary memory is staged in (chunks.h)
+  size_t staged;                    // bytes of all chunks
+  weft_status owed;                 // failure of earlier work that a failing call waited for
 };
 
 // Waits for the queue after a call has failed. A failure of earlier work is kept for the caller,
@@ -99,18 +108,17 @@ weft_status weft_queue_side(weft_queue *queue, size_t index, void **out);
 // Leaves `deferred` on the call's queue.
 void weft_call_defer(weft_call *call, weft_deferred *deferred);
 
-// Memory that lasts until the call's work is done: PINNED on a device context, where copies from or
-// to ordinary memory would make the caller wait; otherwise HOST.
+// Memory that lasts until the call's work is done: PINNED on a device context, where copies from
+// ordinary memory would make the caller wait; otherwise HOST.
 typedef struct weft_kept {
   weft_deferred deferred;
   weft_mem mem;
   uint8_t *bytes;
-  // Results to deliver when the work is done: rows of row_bytes each, dense from `results` on.
-  const uint8_t *results;
-  weft_rows to; // in host memory
-  size_t rows, row_bytes;
 } weft_kept;
 
 weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out);
+// The same for what weft_call_upload or weft_call_products will read: HOST if that is more than a
+// chunk, since they stage it chunk by chunk.
+weft_status weft_call_keep_source(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out);
 
 #endif

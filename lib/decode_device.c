@@ -3,8 +3,8 @@
 // of one n. Payloads in device memory are multiplied in place. Payloads in host memory cross the
 // bus in pieces, on alternating streams: while one piece arrives, another is multiplied and a third
 // leaves.
+#include "lib/chunks.h"
 #include "lib/decode_batch.h"
-#include "lib/staging.h"
 
 // Bytes per piece: long enough to hide inverting and launching behind its copies. The first and
 // last copies overlap with nothing, so the first and last pieces are small.
@@ -41,6 +41,7 @@ typedef struct piece {
   weft_call *call;
   weft_decode_job *jobs;
   size_t count;
+  weft_stage *stage; // for ordinary memory
   // Device memory, dense.
   uint8_t *matrices; // (count, n, n)
   uint8_t *singular; // (count)
@@ -70,26 +71,19 @@ static bool matrices_follow(const piece *p) {
 static weft_status gather_matrices(const piece *p) {
   const size_t n = p->jobs[0].blocks, matrix_bytes = n * n;
   if (matrices_follow(p))
-    return weft_call_upload(p->call, p->matrices, p->jobs[0].coefficients,
-                            p->jobs[0].coefficients_mem, p->count * matrix_bytes);
-  size_t host = 0; // matrices that the CPU can read are staged together
-  for (size_t i = 0; i < p->count; i++)
-    host += p->jobs[i].coefficients_mem != WEFT_MEM_DEVICE;
-  weft_kept *staged = NULL;
-  if (host > 0)
-    WEFT_TRY(weft_call_keep(p->ctx, p->call, p->count * matrix_bytes, &staged));
-  for (size_t i = 0; staged && i < p->count; i++)
-    if (p->jobs[i].coefficients_mem != WEFT_MEM_DEVICE)
-      weft_decode_matrix(&p->jobs[i], staged->bytes + i * matrix_bytes);
-  if (staged)
-    WEFT_TRY(weft_call_upload(p->call, p->matrices, staged->bytes, staged->mem,
-                              p->count * matrix_bytes));
+    return weft_device_copy(p->ctx->device, p->matrices, WEFT_MEM_DEVICE, p->jobs[0].coefficients,
+                            p->jobs[0].coefficients_mem, p->count * matrix_bytes,
+                            p->call->exec.stream);
   for (size_t i = 0; i < p->count; i++) {
     const weft_decode_job *job = &p->jobs[i];
+    const size_t stride = n > 1 ? job->coefficients_stride : n;
+    uint8_t *to = p->matrices + i * matrix_bytes;
+    const weft_const_rows from = {.base = job->coefficients, .stride = stride};
     if (job->coefficients_mem == WEFT_MEM_DEVICE)
-      WEFT_TRY(weft_device_copy_rows(
-          p->ctx->device, p->matrices + i * matrix_bytes, n, WEFT_MEM_DEVICE, job->coefficients,
-          n > 1 ? job->coefficients_stride : n, WEFT_MEM_DEVICE, n, n, p->call->exec.stream));
+      WEFT_TRY(weft_device_copy_rows(p->ctx->device, to, n, WEFT_MEM_DEVICE, job->coefficients,
+                                     stride, WEFT_MEM_DEVICE, n, n, p->call->exec.stream));
+    else
+      WEFT_TRY(weft_stage_in(p->stage, to, &from, n, n));
   }
   return WEFT_OK;
 }
@@ -108,13 +102,9 @@ static weft_status upload_rows(const piece *p, const weft_decode_job *job, uint8
 }
 
 static weft_status upload_staged(const piece *p, const weft_decode_job *job, uint8_t *to) {
-  const size_t k = job->block_bytes;
-  weft_kept *kept;
-  WEFT_TRY(weft_call_keep(p->ctx, p->call, payload_bytes(job), &kept));
-  for (size_t i = 0; i < job->blocks; i++)
-    memcpy(kept->bytes + i * k,
-           job->payload_rows ? job->payload_rows[i] : job->payload + i * job->payload_stride, k);
-  return weft_call_upload(p->call, to, kept->bytes, kept->mem, payload_bytes(job));
+  const weft_const_rows from = {
+      .base = job->payload, .stride = job->payload_stride, .ptr = job->payload_rows};
+  return weft_stage_in(p->stage, to, &from, job->blocks, job->block_bytes);
 }
 
 static bool is_dense(const weft_decode_job *job, const uint8_t *base, size_t stride) {
@@ -145,7 +135,8 @@ static weft_status upload(const piece *p) {
     size_t bytes;
     const size_t run = run_of(p, i, false, &bytes);
     if (run > 0) {
-      WEFT_TRY(weft_call_upload(p->call, to, job->payload, WEFT_MEM_PINNED, bytes));
+      WEFT_TRY(weft_device_copy(p->ctx->device, to, WEFT_MEM_DEVICE, job->payload, WEFT_MEM_PINNED,
+                                bytes, p->call->exec.stream));
       to += bytes;
       i += run;
       continue;
@@ -164,17 +155,10 @@ static weft_status upload(const piece *p) {
   return WEFT_OK;
 }
 
-// Downloads to ordinary memory, which is filled in when the queue is found idle.
 static weft_status download_staged(const piece *p, const weft_decode_job *job,
                                    const uint8_t *from) {
-  weft_kept *kept;
-  WEFT_TRY(weft_call_keep(p->ctx, p->call, payload_bytes(job), &kept));
-  kept->results = kept->bytes;
-  kept->to = (weft_rows){.base = job->out, .stride = job->out_stride};
-  kept->rows = job->blocks;
-  kept->row_bytes = job->block_bytes;
-  return weft_device_copy(p->ctx->device, kept->bytes, kept->mem, from, WEFT_MEM_DEVICE,
-                          payload_bytes(job), p->call->exec.stream);
+  const weft_rows to = {.base = job->out, .stride = job->out_stride};
+  return weft_stage_out(p->stage, &to, from, job->blocks, job->block_bytes);
 }
 
 static weft_status download(const piece *p) {
@@ -232,6 +216,7 @@ static weft_status decode_piece(const piece *p) {
   if (p->in)
     WEFT_TRY(upload(p));
   WEFT_TRY(gather_matrices(p));
+  WEFT_TRY(weft_stage_flush(p->stage));
   const weft_invert invert = {.count = p->count,
                               .k = p->jobs[0].blocks,
                               .in = p->matrices,
@@ -241,6 +226,20 @@ static weft_status decode_piece(const piece *p) {
   WEFT_TRY(p->ctx->row->invert(p->ctx->row, &p->call->exec, &invert));
   WEFT_TRY(multiply(p));
   return p->in ? download(p) : WEFT_OK;
+}
+
+// Returns how much a piece stages at most.
+static size_t staged_bytes(const piece *p) {
+  const bool matrices = !matrices_follow(p);
+  size_t bytes = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    const weft_decode_job *job = &p->jobs[i];
+    if (job->mem == WEFT_MEM_HOST)
+      bytes += 2 * (payload_bytes(job) + WEFT_LINE);
+    if (matrices && job->coefficients_mem != WEFT_MEM_DEVICE)
+      bytes += job->blocks * job->blocks + WEFT_LINE;
+  }
+  return bytes;
 }
 
 // Enqueues a piece; its device memory is allocated and freed in stream order. `bytes`: of payloads
@@ -254,7 +253,11 @@ static weft_status enqueue_piece(piece p, size_t bytes) {
   p.in = bytes > 0 ? scratch : NULL;
   p.out = (uint8_t *)scratch + payloads;
   p.matrices = p.out + payloads;
+  weft_stage stage;
+  weft_stage_open(&stage, p.call, p.call->exec.stream, staged_bytes(&p));
+  p.stage = &stage;
   const weft_status status = decode_piece(&p);
+  weft_stage_close(&stage);
   weft_device_scratch_free(&p.call->exec, scratch);
   return status;
 }

@@ -201,7 +201,7 @@ static weft_status mix(mixing *m, weft_call *call) {
   WEFT_TRY(weft_decoders_clear(call, m->decoders, m->count));
   if (fixed || !ctx->row->expand) {
     weft_kept *kept;
-    WEFT_TRY(weft_call_keep(call->queue->ctx, call, weights_bytes(m), &kept));
+    WEFT_TRY(weft_call_keep_source(call->queue->ctx, call, weights_bytes(m), &kept));
     m->weights = kept->bytes;
     m->mem = kept->mem;
     WEFT_TRY(draw_on_host(m));
@@ -279,7 +279,7 @@ static weft_status read_all(weft_call *call, weft_reading *readings, size_t coun
     return WEFT_OK;
   weft_kept *kept;
   void *scratch;
-  WEFT_TRY(weft_call_keep(ctx, call, bytes, &kept));
+  WEFT_TRY(weft_call_keep_source(ctx, call, bytes, &kept));
   WEFT_TRY(weft_device_scratch(&call->exec, bytes, &scratch));
   size_t at = 0;
   for (size_t i = 0; i < count; i++) {
@@ -290,8 +290,7 @@ static weft_status read_all(weft_call *call, weft_reading *readings, size_t coun
     at += readings[i].count * readings[i].decoder->id.blocks;
   }
   weft_pool_run(ctx->pool, count, gather_rows, &(gathering){readings, places});
-  weft_status status = weft_device_copy(ctx->device, scratch, WEFT_MEM_DEVICE, kept->bytes,
-                                        kept->mem, bytes, call->exec.stream);
+  weft_status status = weft_call_upload(call, scratch, kept->bytes, kept->mem, bytes);
   if (status == WEFT_OK)
     status = weft_call_products(call, products, used);
   weft_device_scratch_free(&call->exec, scratch);

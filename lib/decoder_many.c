@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls on many decoders at once: requests are grouped by decoder, and each thread of the context
-// takes decoders of its own. For decoders on a device, one launch afterwards copies the payloads
-// into slots.
-#include <stdatomic.h>
+// takes decoders of its own. What arrives for decoders on a device: decoder_land.c.
 #include <string.h>
 
 #include "lib/batch.h"
 #include "lib/decoder.h"
+#include "lib/decoder_land.h"
 
 enum { LINE = 64 };
 
-// The items of a call grouped by decoder, in their order.
-typedef struct by_decoder {
-  weft_decoder **decoders; // each once
-  size_t count;
-  uint32_t *next; // (items) the decoder's next item, or WEFT_NO_ITEM
-} by_decoder;
-
-static void chain(by_decoder *by, uint32_t item, weft_decoder *decoder) {
+static void chain(weft_by_decoder *by, uint32_t item, weft_decoder *decoder) {
   by->next[item] = WEFT_NO_ITEM;
   if (decoder->first_item == WEFT_NO_ITEM) {
     decoder->first_item = item;
@@ -30,39 +22,16 @@ static void chain(by_decoder *by, uint32_t item, weft_decoder *decoder) {
   decoder->item_count++;
 }
 
-static void unchain(const by_decoder *by) {
+static void unchain(const weft_by_decoder *by) {
   for (size_t i = 0; i < by->count; i++)
     by->decoders[i]->first_item = WEFT_NO_ITEM;
 }
 
 // --- adding ---
 
-// The result of adding a packet.
-typedef struct landing {
-  weft_status status;
-  uint32_t slot; // when WEFT_OK
-} landing;
-
-typedef struct adding {
-  weft_arrival *arrivals;
-  size_t count;
-  weft_mem mem;
-  by_decoder by;
-  // For devices. Results are grouped by decoder: arrivals of different decoders are interleaved,
-  // and cache lines written by several threads would bounce between cores.
-  landing *landings;       // (count) those of decoder d start at first_landing[d]
-  uint32_t *first_landing; // (count)
-  size_t most_blocks;      // the largest n
-  bool begun;              // elimination has begun
-  // Pinned copies of what the device cannot read in place as one piece: vectors and, for payloads
-  // in host memory, the payloads behind them.
-  uint8_t *staged;
-  size_t staged_stride;
-  weft_device_piece *pieces; // pinned
-  atomic_size_t piece_count;
-} adding;
-
-static bool on_device(const adding *a) { return weft_decoder_on_device(a->arrivals[0].decoder); }
+static bool on_device(const weft_adding *a) {
+  return weft_decoder_on_device(a->arrivals[0].decoder);
+}
 
 static weft_status check_arrivals(const weft_arrival *arrivals, size_t count, weft_mem mem) {
   if (!arrivals || count >= WEFT_NO_ITEM)
@@ -80,13 +49,13 @@ static weft_status check_arrivals(const weft_arrival *arrivals, size_t count, we
 // --- in host memory ---
 
 static void add_on_host(void *user, size_t index) {
-  const adding *a = user;
+  const weft_adding *a = user;
   weft_decoder *decoder = a->by.decoders[index];
   for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i])
     a->arrivals[i].status = weft_decoder_add(decoder, &a->arrivals[i].packet);
 }
 
-static void add_all_on_host(adding *a, weft_pool *pool) {
+static void add_all_on_host(weft_adding *a, weft_pool *pool) {
   bool eager = false; // eager decoders' reductions use the pool themselves
   for (size_t i = 0; i < a->by.count; i++)
     eager = eager || a->by.decoders[i]->eager;
@@ -95,108 +64,8 @@ static void add_all_on_host(adding *a, weft_pool *pool) {
 
 // --- on a device ---
 
-// Whether vector and payload of an arrival can be copied to the slot in one piece.
-static bool is_ready(const adding *a, const weft_arrival *arrival) {
-  const weft_packet *packet = &arrival->packet;
-  return a->mem != WEFT_MEM_HOST && packet->mode == WEFT_PACKET_VECTOR && packet->coefficients &&
-         packet->coefficients + arrival->decoder->id.blocks == packet->payload;
-}
-
-static uint8_t *staged_at(const adding *a, uint32_t item) {
-  return a->staged + item * a->staged_stride;
-}
-
-// Copies what the device cannot read to staging memory; the vector comes from the decoder. Returns
-// the number of pieces that the arrival then consists of.
-static size_t stage(const adding *a, uint32_t item) {
-  const weft_arrival *arrival = &a->arrivals[item];
-  const weft_segment_id *id = &arrival->decoder->id;
-  if (is_ready(a, arrival))
-    return 1;
-  memcpy(staged_at(a, item), arrival->decoder->vector, id->blocks);
-  if (a->mem != WEFT_MEM_HOST)
-    return 2;
-  memcpy(staged_at(a, item) + id->blocks, arrival->packet.payload, id->block_bytes);
-  return 1;
-}
-
-// Lists the pieces to copy into the slot of an innovative arrival; returns the next free entry.
-static weft_device_piece *list_pieces(const adding *a, uint32_t item, size_t slot,
-                                      weft_device_piece *piece) {
-  const weft_arrival *arrival = &a->arrivals[item];
-  const size_t n = arrival->decoder->id.blocks, k = arrival->decoder->id.block_bytes;
-  uint8_t *to = weft_decoder_device_slot(arrival->decoder, slot);
-  if (is_ready(a, arrival)) {
-    *piece++ = (weft_device_piece){to, arrival->packet.coefficients, n + k};
-  } else if (a->mem == WEFT_MEM_HOST) {
-    *piece++ = (weft_device_piece){to, staged_at(a, item), n + k};
-  } else {
-    *piece++ = (weft_device_piece){to, staged_at(a, item), n};
-    *piece++ = (weft_device_piece){to + n, arrival->packet.payload, k};
-  }
-  return piece;
-}
-
-// Prefetches the next vector, which is wherever the packet was received, while this one is
-// eliminated.
-static void prefetch_vector(const adding *a, uint32_t item) {
-  if (item == WEFT_NO_ITEM || a->arrivals[item].packet.mode != WEFT_PACKET_VECTOR)
-    return;
-  const uint8_t *vector = a->arrivals[item].packet.coefficients;
-  for (size_t c = 0; vector && c < a->arrivals[item].decoder->id.blocks; c += LINE)
-    __builtin_prefetch(vector + c);
-}
-
-static void eliminate(void *user, size_t index) {
-  adding *a = user;
-  weft_decoder *decoder = a->by.decoders[index];
-  const weft_status ready = weft_decoder_clear(decoder); // pending pivots can then be undone
-  landing *at = a->landings + a->first_landing[index];
-  size_t pieces = 0;
-  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i], at++) {
-    size_t slot = 0;
-    prefetch_vector(a, a->by.next[i]);
-    at->status = ready;
-    if (ready == WEFT_OK)
-      at->status = weft_decoder_accept(decoder, &a->arrivals[i].packet, true, &slot);
-    at->slot = (uint32_t)slot;
-    if (at->status == WEFT_OK)
-      pieces += stage(a, i);
-  }
-  weft_device_piece *piece = a->pieces + atomic_fetch_add(&a->piece_count, pieces);
-  at = a->landings + a->first_landing[index];
-  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i], at++)
-    if (at->status == WEFT_OK)
-      piece = list_pieces(a, i, at->slot, piece);
-}
-
-static void tell(const adding *a) {
-  const landing *at = a->landings;
-  for (size_t d = 0; d < a->by.count; d++)
-    for (uint32_t i = a->by.decoders[d]->first_item; i != WEFT_NO_ITEM; i = a->by.next[i])
-      a->arrivals[i].status = at++->status;
-}
-
-// Adds all arrivals. All memory is allocated before anything changes.
-static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
-  enum { ALIGN = 16 };
-  weft_ctx *ctx = call->queue->ctx;
-  const size_t staged = a->most_blocks + (a->mem == WEFT_MEM_HOST ? most_bytes : 0);
-  a->staged_stride = (staged + ALIGN - 1) / ALIGN * ALIGN;
-  weft_kept *kept;
-  WEFT_TRY(weft_call_keep(ctx, call, a->count * (2 * sizeof(weft_device_piece) + a->staged_stride),
-                          &kept));
-  a->pieces = (weft_device_piece *)(void *)kept->bytes;
-  a->staged = (uint8_t *)(a->pieces + 2 * a->count);
-  a->begun = true;
-  weft_pool_run(ctx->pool, a->by.count, eliminate, a);
-  tell(a);
-  WEFT_TRY(weft_decoders_clear(call, a->by.decoders, a->by.count));
-  return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
-}
-
 // Undoes the elimination after a failure, since payloads may not have reached their slots.
-static void take_back(const adding *a) {
+static void take_back(const weft_adding *a) {
   for (size_t i = 0; i < a->by.count; i++) {
     if (a->begun)
       weft_decoder_drop(a->by.decoders[i]);
@@ -204,11 +73,11 @@ static void take_back(const adding *a) {
   }
 }
 
-static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue,
+static weft_status add_all_on_device(weft_adding *a, weft_ctx *ctx, weft_queue *queue,
                                      size_t most_bytes) {
   weft_call call;
   WEFT_TRY(weft_call_begin(ctx, queue, &call));
-  const weft_status status = weft_call_end(ctx, &call, land(a, &call, most_bytes));
+  const weft_status status = weft_call_end(ctx, &call, weft_decoders_land(a, &call, most_bytes));
   if (status != WEFT_OK)
     take_back(a);
   return status;
@@ -216,8 +85,7 @@ static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue
 
 static weft_status add_all(weft_arrival *arrivals, size_t count, weft_mem mem, weft_ctx *ctx,
                            weft_queue *queue) {
-  adding a = {.arrivals = arrivals, .count = count, .mem = mem};
-  atomic_init(&a.piece_count, 0);
+  weft_adding a = {.arrivals = arrivals, .count = count, .mem = mem};
   size_t most_bytes = 0;
   for (size_t i = 0; on_device(&a) && i < count; i++) {
     const weft_segment_id *id = &arrivals[i].decoder->id;
@@ -232,7 +100,7 @@ static weft_status add_all(weft_arrival *arrivals, size_t count, weft_mem mem, w
   if (!memory)
     return WEFT_E_NOMEM;
   a.by.decoders = (weft_decoder **)(void *)memory;
-  a.landings = (landing *)(void *)(a.by.decoders + count);
+  a.landings = (weft_landing *)(void *)(a.by.decoders + count);
   a.first_landing = (uint32_t *)(a.landings + count);
   a.by.next = a.first_landing + count;
   for (uint32_t i = 0; i < count; i++)
@@ -273,7 +141,7 @@ typedef struct host_call {
   const weft_batch *batches;
   weft_reading *readings;
   size_t count;
-  by_decoder by;
+  weft_by_decoder by;
   weft_status *status; // (count)
 } host_call;
 

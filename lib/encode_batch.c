@@ -142,7 +142,10 @@ static weft_status take_room(weft_call *call, part *p) {
     return WEFT_E_NOMEM;
   p->stride = n;
   weft_kept *kept;
-  WEFT_TRY(weft_call_keep(call->queue->ctx, call, batch->count * n, &kept));
+  // Rows with gaps are copied to the device as they are (hand_out), so they must be pinned.
+  const bool gaps = batch->coefficients && batch->count > 1 && batch->coefficients_stride != n;
+  WEFT_TRY((gaps ? weft_call_keep : weft_call_keep_source)(call->queue->ctx, call, batch->count * n,
+                                                           &kept));
   p->coefficients = kept->bytes;
   p->mem = kept->mem;
   return WEFT_OK;
@@ -192,12 +195,14 @@ static weft_status expand_run(weft_call *call, part *parts, size_t count, uint8_
 }
 
 // Copies coefficients to where the caller wants them, if they were made elsewhere.
-static weft_status hand_out(const weft_call *call, const part *p) {
+static weft_status hand_out(weft_call *call, const part *p) {
   const weft_batch *batch = p->batch;
   if (!batch->coefficients || batch->coefficients == p->coefficients)
     return WEFT_OK;
   const size_t n = blocks_of(p);
   const size_t stride = batch->count > 1 ? batch->coefficients_stride : n;
+  if (p->mem == WEFT_MEM_HOST)
+    return weft_call_upload(call, batch->coefficients, p->coefficients, p->mem, batch->count * n);
   return weft_device_copy_rows(call->queue->ctx->device, batch->coefficients, stride,
                                batch->coefficients_mem, p->coefficients, p->stride, p->mem, n,
                                batch->count, call->exec.stream);

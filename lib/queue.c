@@ -3,6 +3,7 @@
 // a queue orders nothing, since work is finished when a call returns.
 #include <string.h>
 
+#include "lib/chunks.h"
 #include "lib/ctx.h"
 #include "weft/cuda.h"
 
@@ -13,6 +14,7 @@ static void push(weft_queue *queue, weft_deferred *deferred) {
 
 // Deferred work is stacked, newest first; it is finished in the order it was added.
 static void finish_all(weft_queue *queue, weft_status status) {
+  weft_chunks_finish(queue, status);
   weft_deferred *in_order = NULL;
   while (queue->deferred) {
     weft_deferred *deferred = queue->deferred;
@@ -173,20 +175,19 @@ void weft_call_defer(weft_call *call, weft_deferred *deferred) { push(call->queu
 
 static void finish_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
   weft_kept *kept = (weft_kept *)self;
-  for (size_t i = 0; status == WEFT_OK && i < kept->rows; i++)
-    memcpy(weft_row(&kept->to, i), kept->results + i * kept->row_bytes, kept->row_bytes);
+  (void)status;
   weft_free(ctx, kept->mem, kept->bytes);
   weft_ctx_give(ctx, kept);
 }
 
-weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out) {
+static weft_status keep(weft_ctx *ctx, weft_call *call, weft_mem mem, size_t bytes,
+                        weft_kept **out) {
   weft_kept *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(weft_kept));
   if (!kept)
     return WEFT_E_NOMEM;
-  *kept = (weft_kept){.deferred = {.finish = finish_kept},
-                      .mem = ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST};
+  *kept = (weft_kept){.deferred = {.finish = finish_kept}, .mem = mem};
   void *memory;
-  const weft_status status = weft_alloc(ctx, kept->mem, bytes, &memory);
+  const weft_status status = weft_alloc(ctx, mem, bytes, &memory);
   if (status != WEFT_OK) {
     weft_ctx_give(ctx, kept);
     return status;
@@ -195,4 +196,13 @@ weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_ke
   weft_call_defer(call, &kept->deferred);
   *out = kept;
   return WEFT_OK;
+}
+
+weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out) {
+  return keep(ctx, call, ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST, bytes, out);
+}
+
+weft_status weft_call_keep_source(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out) {
+  const bool pinned = ctx->device && bytes <= WEFT_STAGED_CHUNK;
+  return keep(ctx, call, pinned ? WEFT_MEM_PINNED : WEFT_MEM_HOST, bytes, out);
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "lib/chunks.h"
+
 enum {
   // Coded bytes computed while the previous piece is copied to the host.
   PIECE_BYTES = 8 << 20,
@@ -13,62 +15,68 @@ enum {
 
 weft_status weft_call_upload(weft_call *call, void *to, const void *from, weft_mem from_mem,
                              size_t bytes) {
-  if (from_mem == WEFT_MEM_HOST && bytes > 0) {
-    weft_kept *staged;
-    WEFT_TRY(weft_call_keep(call->queue->ctx, call, bytes, &staged));
-    memcpy(staged->bytes, from, bytes);
-    from = staged->bytes;
-    from_mem = WEFT_MEM_PINNED;
-  }
-  return weft_device_copy(call->queue->ctx->device, to, WEFT_MEM_DEVICE, from, from_mem, bytes,
-                          call->exec.stream);
+  void *stream = call->exec.stream;
+  if (from_mem != WEFT_MEM_HOST || bytes == 0)
+    return weft_device_copy(call->queue->ctx->device, to, WEFT_MEM_DEVICE, from, from_mem, bytes,
+                            stream);
+  const weft_const_rows row = {.base = from, .stride = bytes};
+  weft_stage stage;
+  weft_stage_open(&stage, call, stream, bytes);
+  weft_status status = weft_stage_in(&stage, to, &row, 1, bytes);
+  if (status == WEFT_OK)
+    status = weft_stage_flush(&stage);
+  weft_stage_close(&stage);
+  return status;
 }
 
-// --- operands in ordinary memory ---
+// --- operands and small results in ordinary memory ---
 
 static bool is_empty(const weft_gemm *gemm) { return gemm->m == 0 || gemm->len == 0; }
 
-static weft_status stage_coefficients(weft_call *call, weft_gemm *gemm) {
-  if (gemm->a_mem != WEFT_MEM_HOST || gemm->k == 0)
+static size_t coefficient_bytes(const weft_gemm *gemm) {
+  return gemm->a_mem == WEFT_MEM_HOST && !is_empty(gemm) ? gemm->m * gemm->k : 0;
+}
+
+static size_t result_bytes(const weft_gemm *gemm) {
+  return gemm->y.mem == WEFT_MEM_HOST ? gemm->m * gemm->len : 0;
+}
+
+// What staging so many bytes may take.
+static size_t with_slack(size_t bytes) { return bytes > 0 ? bytes + WEFT_LINE : 0; }
+
+// Stages coefficients in ordinary memory; `to`: device memory for them, NULL: they stay pinned, all
+// in one chunk.
+static weft_status stage_coefficients(weft_stage *stage, weft_gemm *gemms, size_t count,
+                                      uint8_t *to) {
+  const bool pinned = !to;
+  for (size_t i = 0; i < count; i++) {
+    weft_gemm *gemm = &gemms[i];
+    const size_t bytes = coefficient_bytes(gemm);
+    if (bytes == 0)
+      continue;
+    const weft_const_rows from = {.base = gemm->a, .stride = gemm->a_stride};
+    if (pinned)
+      WEFT_TRY(weft_stage_memory(stage, &from, gemm->m, gemm->k, &to));
+    else
+      WEFT_TRY(weft_stage_in(stage, to, &from, gemm->m, gemm->k));
+    gemm->a = to;
+    gemm->a_stride = gemm->k;
+    gemm->a_mem = pinned ? WEFT_MEM_PINNED : WEFT_MEM_DEVICE;
+    to += bytes;
+  }
+  return weft_stage_flush(stage);
+}
+
+static weft_status stage_results(weft_stage *stage, weft_gemm *gemm) {
+  if (result_bytes(gemm) == 0)
     return WEFT_OK;
-  weft_kept *staged;
-  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->m * gemm->k, &staged));
-  for (size_t i = 0; i < gemm->m; i++)
-    memcpy(staged->bytes + i * gemm->k, gemm->a + i * gemm->a_stride, gemm->k);
-  gemm->a = staged->bytes;
-  gemm->a_stride = gemm->k;
-  gemm->a_mem = WEFT_MEM_PINNED;
+  uint8_t *to;
+  WEFT_TRY(weft_stage_results(stage, &gemm->y, gemm->m, gemm->len, &to));
+  gemm->y = (weft_rows){.base = to, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
   return WEFT_OK;
 }
 
-static weft_status stage_sources(weft_call *call, weft_gemm *gemm) {
-  if (gemm->x_prepared || gemm->x.mem != WEFT_MEM_HOST || gemm->k == 0)
-    return WEFT_OK;
-  weft_kept *staged;
-  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->k * gemm->len, &staged));
-  for (size_t j = 0; j < gemm->k; j++)
-    memcpy(staged->bytes + j * gemm->len, weft_const_row(&gemm->x, j), gemm->len);
-  gemm->x = (weft_const_rows){.base = staged->bytes, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
-  return WEFT_OK;
-}
-
-static weft_status stage_results(weft_call *call, weft_gemm *gemm) {
-  if (gemm->y.mem != WEFT_MEM_HOST)
-    return WEFT_OK;
-  weft_kept *kept;
-  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->m * gemm->len, &kept));
-  if (gemm->accumulate)
-    for (size_t i = 0; i < gemm->m; i++)
-      memcpy(kept->bytes + i * gemm->len, weft_row(&gemm->y, i), gemm->len);
-  kept->results = kept->bytes;
-  kept->to = gemm->y;
-  kept->rows = gemm->m;
-  kept->row_bytes = gemm->len;
-  gemm->y = (weft_rows){.base = kept->bytes, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
-  return WEFT_OK;
-}
-
-// --- results in pinned memory, piece by piece ---
+// --- results in host memory, piece by piece ---
 
 typedef struct piece {
   size_t first, count; // gemms
@@ -82,6 +90,7 @@ typedef struct pipeline {
   uint8_t *to[2];   // device memory, PIECE_BYTES or one row each
   size_t room;      // bytes of each buffer
   void *copies;     // stream
+  weft_stage stage; // on it, for results in ordinary memory
   size_t pieces;
   // The previous piece, computed and not yet copied: its parts and their destinations.
   weft_gemm *last, *last_target;
@@ -89,8 +98,10 @@ typedef struct pipeline {
 } pipeline;
 
 // Copies `rows` rows of results, starting with those of `part`.
-static weft_status send_rows(const pipeline *line, size_t part, size_t rows) {
+static weft_status send_rows(pipeline *line, size_t part, size_t rows) {
   const weft_gemm *from = &line->last[part], *to = &line->last_target[part];
+  if (to->y.mem == WEFT_MEM_HOST)
+    return weft_stage_out(&line->stage, &to->y, from->y.base, rows, from->len);
   return weft_device_copy_rows(line->call->queue->ctx->device, to->y.base, to->y.stride, to->y.mem,
                                from->y.base, from->y.stride, WEFT_MEM_DEVICE, from->len, rows,
                                line->copies);
@@ -108,8 +119,9 @@ static weft_status send_last(pipeline *line) {
     size_t rows = from->m;
     // Results are dense in device memory; those with adjacent destinations are sent in one copy.
     for (run = 1;
-         i + run < line->last_count && to[run].len == to->len && to[run].y.stride == to->y.stride &&
-         to[run].y.base == to->y.base + rows * to->y.stride;
+         i + run < line->last_count && to->y.mem == WEFT_MEM_PINNED &&
+         to[run].y.mem == WEFT_MEM_PINNED && to[run].len == to->len &&
+         to[run].y.stride == to->y.stride && to[run].y.base == to->y.base + rows * to->y.stride;
          run++)
       rows += from[run].m;
     weft_status status = send_rows(line, i, rows);
@@ -125,7 +137,7 @@ static weft_status send_last(pipeline *line) {
   return WEFT_OK;
 }
 
-// Computes `count` parts whose results go to pinned memory as `targets` say. The buffer was last
+// Computes `count` parts whose results go to host memory as `targets` say. The buffer was last
 // read by the copies of two pieces ago, which the queue's stream waits for; copies of the previous
 // piece are enqueued only afterwards.
 static weft_status compute(pipeline *line, weft_gemm *parts, weft_gemm *targets, size_t count) {
@@ -160,7 +172,10 @@ static weft_status run_pieces(pipeline *line, size_t count, weft_gemm *memory, s
       *part = *target = *whole;
       part->m = target->m = rows;
       part->a += row * whole->a_stride;
-      target->y.base += row * whole->y.stride;
+      if (target->y.ptr)
+        target->y.ptr += row;
+      else
+        target->y.base += row * whole->y.stride;
       part->y = (weft_rows){
           .base = line->to[line->pieces % 2] + at, .stride = whole->len, .mem = WEFT_MEM_DEVICE};
       at += rows * whole->len;
@@ -173,9 +188,13 @@ static weft_status run_pieces(pipeline *line, size_t count, weft_gemm *memory, s
   return send_last(line);
 }
 
-static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms, size_t count,
-                                        size_t bytes) {
+static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms, size_t count) {
   weft_ctx *ctx = call->queue->ctx;
+  size_t bytes = 0, staged = 0;
+  for (size_t i = 0; i < count; i++) {
+    bytes += gemms[i].m * gemms[i].len;
+    staged += result_bytes(&gemms[i]) + WEFT_LINE;
+  }
   const size_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
   pipeline line = {.call = call, .gemms = gemms, .room = (bytes + pieces - 1) / pieces};
   size_t longest = 0; // rows are not split
@@ -193,7 +212,9 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
   if (status == WEFT_OK) {
     line.to[0] = buffers;
     line.to[1] = line.to[0] + line.room;
+    weft_stage_open(&line.stage, call, line.copies, staged);
     status = run_pieces(&line, count, memory, slots);
+    weft_stage_close(&line.stage);
     // Waiting for the queue waits for the copies too.
     const weft_status joined =
         weft_device_stream_order(ctx->device, call->exec.stream, line.copies);
@@ -209,25 +230,79 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
 
 // --- all of it ---
 
+// Whether results can leave by separate copies: all but those in device memory, and those at
+// separate addresses in pinned memory, which need no copy at all.
+static bool can_travel(const weft_gemm *gemm) {
+  return gemm->y.mem == WEFT_MEM_HOST || (gemm->y.mem == WEFT_MEM_PINNED && !gemm->y.ptr);
+}
+
+// Moves the products with results in ordinary memory to the front, and returns how many they are.
+static size_t host_first(weft_gemm *gemms, size_t count) {
+  size_t found = 0;
+  for (size_t i = 0; i < count; i++)
+    if (result_bytes(&gemms[i]) > 0) {
+      const weft_gemm other = gemms[found];
+      gemms[found++] = gemms[i];
+      gemms[i] = other;
+    }
+  return found;
+}
+
+// Runs products that write where the device can, once room for the small results in ordinary memory
+// is staged. `bytes`: of that room.
+static weft_status run_directly(weft_call *call, weft_gemm *gemms, size_t count, size_t bytes) {
+  const weft_ctx *ctx = call->queue->ctx;
+  weft_stage stage;
+  weft_status status = WEFT_OK;
+  weft_stage_open(&stage, call, call->exec.stream, bytes);
+  for (size_t i = 0; i < count && status == WEFT_OK; i++)
+    status = stage_results(&stage, &gemms[i]);
+  if (status == WEFT_OK)
+    status = ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+  weft_stage_close(&stage);
+  return status;
+}
+
+// Runs products whose coefficients the device can read.
+static weft_status multiply(weft_call *call, weft_gemm *gemms, size_t count) {
+  size_t bytes = 0, host = 0, room = 0; // of all results, of those in ordinary memory, for these
+  bool all = count > 0;
+  for (size_t i = 0; i < count; i++) {
+    all = all && (is_empty(&gemms[i]) || can_travel(&gemms[i]));
+    bytes += gemms[i].m * gemms[i].len;
+    host += result_bytes(&gemms[i]);
+    room += with_slack(result_bytes(&gemms[i]));
+  }
+  const bool much = host > DIRECT_BYTES || room > WEFT_STAGED_CHUNK;
+  if (all && (much || bytes > DIRECT_BYTES))
+    return copy_while_computing(call, gemms, count);
+  if (!much)
+    return run_directly(call, gemms, count, room);
+  const size_t travelling = host_first(gemms, count);
+  WEFT_TRY(copy_while_computing(call, gemms, travelling));
+  return run_directly(call, gemms + travelling, count - travelling, 0);
+}
+
 weft_status weft_call_products(weft_call *call, weft_gemm *gemms, size_t count) {
   const weft_ctx *ctx = call->queue->ctx;
   if (!ctx->device)
     return ctx->row->gemm(ctx->row, &call->exec, gemms, count);
   size_t bytes = 0;
-  bool by_copies = count > 0;
   for (size_t i = 0; i < count; i++) {
-    if (is_empty(&gemms[i])) { // nothing to compute, wherever it would go
+    if (is_empty(&gemms[i])) // nothing to compute, wherever it would go
       gemms[i].y.mem = WEFT_MEM_PINNED;
-      continue;
-    }
-    WEFT_TRY(stage_coefficients(call, &gemms[i]));
-    WEFT_TRY(stage_sources(call, &gemms[i]));
-    WEFT_TRY(stage_results(call, &gemms[i]));
-    by_copies =
-        by_copies && gemms[i].y.mem == WEFT_MEM_PINNED && !gemms[i].y.ptr && !gemms[i].accumulate;
-    bytes += gemms[i].m * gemms[i].len;
+    bytes += with_slack(coefficient_bytes(&gemms[i]));
   }
-  if (by_copies && bytes > DIRECT_BYTES)
-    return copy_while_computing(call, gemms, count, bytes);
-  return ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+  // The products read coefficients from a chunk if they fit into one, else from a copy of them.
+  void *scratch = NULL;
+  if (bytes > WEFT_STAGED_CHUNK)
+    WEFT_TRY(weft_device_scratch(&call->exec, bytes, &scratch));
+  weft_stage stage;
+  weft_stage_open(&stage, call, call->exec.stream, bytes);
+  weft_status status = stage_coefficients(&stage, gemms, count, scratch);
+  if (status == WEFT_OK)
+    status = multiply(call, gemms, count);
+  weft_stage_close(&stage);
+  weft_device_scratch_free(&call->exec, scratch);
+  return status;
 }

@@ -288,7 +288,8 @@ weft_status weft_sim_model_init(weft_sim_model *m, const weft_sim_parameters *p)
   else
     draw_arrivals(m);
   draw_departures(m);
-  if (p->kind != WEFT_SIM_SWARM || p->topology != WEFT_SIM_TRACKER)
+  if (p->kind != WEFT_SIM_SWARM ||
+      (p->topology != WEFT_SIM_TRACKER && p->topology != WEFT_SIM_INVITED))
     return WEFT_OK;
   WEFT_TRY(weft_sim_crowd_init(&m->all, m->arrive_us, m->leave_us, NULL, p->peers + 1));
   return p->isps > 1 && p->isp_local > 0 ? gather_isps(m) : WEFT_OK;

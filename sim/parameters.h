@@ -36,9 +36,10 @@ typedef enum weft_sim_mode { WEFT_SIM_BULK, WEFT_SIM_VOD, WEFT_SIM_LIVE } weft_s
 
 // How peers find each other.
 typedef enum weft_sim_topology {
-  WEFT_SIM_TRACKER,  // joiners ask a tracker, then peers exchange addresses
-  WEFT_SIM_GRAPH,    // a random graph, fixed from the start
-  WEFT_SIM_BOOTSTRAP // joiners know the source's address, and learn others from it
+  WEFT_SIM_TRACKER,   // joiners ask a tracker, then peers exchange addresses
+  WEFT_SIM_GRAPH,     // a random graph, fixed from the start
+  WEFT_SIM_BOOTSTRAP, // joiners know the source's address, and learn others from it
+  WEFT_SIM_INVITED    // the same with the address of any present peer
 } weft_sim_topology;
 
 typedef enum weft_sim_latency {

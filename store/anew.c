@@ -7,8 +7,10 @@
 
 #include "store/mending.h"
 
+// A file that the system withholds may be intact, and is not replaced.
 static bool needs_remaking(const weft_store *store, size_t shard) {
-  return store->shards[shard].state != WEFT_SHARD_GOOD || store->files[shard].read_only;
+  return !store->shards[shard].read_error &&
+         (store->shards[shard].state != WEFT_SHARD_GOOD || store->files[shard].read_only);
 }
 
 // Fails if the shard's .new file is in use: it may be another shard's only copy.
@@ -182,9 +184,9 @@ static void adopt(weft_store_mending *m, size_t shard) {
   m->fresh[shard] = -1;
 }
 
-static bool is_live_link(const char *path) {
+static bool is_link(const char *path) { // wherever it leads: its disk may be away
   struct stat about;
-  return lstat(path, &about) == 0 && S_ISLNK(about.st_mode) && stat(path, &about) == 0;
+  return lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
 }
 
 static weft_status rename_one(weft_store_mending *m, size_t shard) {
@@ -192,13 +194,15 @@ static weft_status rename_one(weft_store_mending *m, size_t shard) {
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, shard, true, from));
   WEFT_TRY(weft_store_shard_path(store->folder, shard, false, to));
-  const bool was_link = is_live_link(to);
+  const bool was_link = is_link(to);
   WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
   store->shards[shard].was_link = was_link;
   m->committed = true;
   store->files[shard].fresh = false;
   store->files[shard].beside = -1;
   store->files[shard].under = (int)shard;
+  if (store->shards[shard].state == WEFT_SHARD_GOOD)
+    store->shards[shard].text[0] = 0; // that it waited for its name
   if (m->fresh[shard] < 0)
     return WEFT_OK;
   store->shards[shard].mended = true;
@@ -217,7 +221,8 @@ weft_status weft_store_commit_fresh(weft_store_mending *m) {
   // before the first rename.
   WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0 || (store->files[i].fresh && !m->partly && !name_needed(m, i)))
+    if (m->fresh[i] >= 0 ||
+        (store->files[i].fresh && !m->partly && !name_needed(m, i) && !store->shards[i].read_error))
       WEFT_TRY(rename_one(m, i));
   WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++)

@@ -69,6 +69,10 @@ static weft_status refuse_second(const weft_store_search *s) {
   return WEFT_OK;
 }
 
+static const char *why_unread(const weft_store_found *f) {
+  return f->why ? f->why : strerror(f->error);
+}
+
 // Reports why there is no set. Files that the system does not let us read may be intact: that is no
 // damage.
 static weft_status no_set(const weft_store_search *s) {
@@ -90,7 +94,7 @@ static weft_status no_set(const weft_store_search *s) {
   if (refused && unread == final)
     return weft_store_fail(store->report, WEFT_E_IO,
                            "%s/shard-%03zu.weft: %s; none of the %zu shards there can be read",
-                           store->folder, refused->slot, strerror(refused->error), final);
+                           store->folder, refused->slot, why_unread(refused), final);
   if (other_version)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: %zu of its %zu shards have another format version, and none has "
@@ -100,7 +104,7 @@ static weft_status no_set(const weft_store_search *s) {
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: none of its %zu shards has an intact header, and %zu cannot be "
                            "read (shard-%03zu.weft: %s)",
-                           store->folder, final, unread, refused->slot, strerror(refused->error));
+                           store->folder, final, unread, refused->slot, why_unread(refused));
   if (final)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: none of its %zu shards has an intact header", store->folder, final);
@@ -240,7 +244,7 @@ weft_shard_state weft_store_why_not(const weft_store *store, const weft_store_fo
                                     size_t bytes) {
   char id[2 * WEFT_STORE_ID_BYTES + 1], ours[2 * WEFT_STORE_ID_BYTES + 1];
   if (f->error) {
-    snprintf(text, bytes, "%s", strerror(f->error));
+    snprintf(text, bytes, "%s", why_unread(f));
     return WEFT_SHARD_UNREADABLE;
   }
   if (!f->sound) {

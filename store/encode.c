@@ -239,6 +239,16 @@ static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
   return WEFT_OK;
 }
 
+weft_status weft_store_shape_chunk(const weft_store_options *options, const weft_store_shape *shape,
+                                   weft_store_report *report, size_t *chunk_bytes) {
+  weft_store *store;
+  WEFT_TRY(weft_store_new(options, ".", report, &store));
+  const weft_status status = shape_of(store, shape);
+  *chunk_bytes = store->geometry.chunk_bytes;
+  weft_store_close(store);
+  return status;
+}
+
 static weft_status encode(encoding *e) {
   weft_store *store = e->store;
   const weft_store_geometry *g = &store->geometry;

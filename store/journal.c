@@ -23,14 +23,26 @@ static weft_status bad_journal(weft_store *store, bool fresh, const char *what) 
                          store->folder, what);
 }
 
+static weft_status unread_journal(weft_store *store, bool fresh, int error) {
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, fresh, path));
+  return weft_store_fail_io(store->report, path, error);
+}
+
 static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_journal *journal) {
   uint8_t head[WEFT_STORE_JOURNAL_BYTES];
   struct stat about;
+  if (fstat(fd, &about) != 0)
+    return bad_journal(store, fresh, "cannot be read");
+  if (!S_ISREG(about.st_mode))
+    return bad_journal(store, fresh, "is not a regular file");
+  if (about.st_size < (off_t)sizeof head)
+    return bad_journal(store, fresh, "is truncated");
   const int error = weft_store_read_at(store->io, fd, 0, head, sizeof head, NULL, 0, NULL);
-  if (error == EIO || fstat(fd, &about) != 0)
+  if (error == EIO)
     return bad_journal(store, fresh, "cannot be read");
   if (error)
-    return weft_store_fail_io(store->report, "update.journal", error);
+    return unread_journal(store, fresh, error);
   const weft_status status = weft_store_journal_read(head, store->file_key, journal);
   if (status == WEFT_E_VERSION) // without it the shards may be half updated
     return weft_store_fail(store->report, status,
@@ -74,7 +86,7 @@ static weft_status read_records(weft_store *store, int fd, bool fresh) {
     weft_store_record record;
     const int error = weft_store_read_at(store->io, fd, at, head, sizeof head, NULL, 0, NULL);
     if (error && error != EIO)
-      return weft_store_fail_io(store->report, "update.journal", error);
+      return unread_journal(store, fresh, error);
     if (error || weft_store_record_read(head, journal, store->file_key, &record) != WEFT_OK ||
         record.shard >= g->k + g->m || record.stripe >= g->stripes)
       return bad_journal(store, fresh, "is corrupt");
@@ -272,6 +284,13 @@ weft_status weft_store_journal_apply(weft_store *store, bool patient) {
     return WEFT_OK;
   // Absent shards would become stale, and the old state would be lost with them.
   const size_t usable = weft_store_get_info(store).usable;
+  size_t first;
+  // As for one that takes no writes: it is left behind only if more than k are left.
+  if (usable <= store->geometry.k && weft_store_withheld(store, &first))
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s/shard-%03zu.weft: %s; an update needs it, as too few others are "
+                           "there: allow reading and writing it, or move it away and repair",
+                           store->folder, first, strerror(store->shards[first].read_error));
   if (usable < store->geometry.k)
     return weft_store_fail(
         store->report, WEFT_E_DAMAGED,

@@ -146,11 +146,31 @@ static weft_status refused(const weft_store_mending *m) {
                                                        : "");
 }
 
+// Fails if the system withholds shards. Only a person can tell whether they are intact.
+static weft_status withheld(const weft_store_mending *m) {
+  const weft_store *store = m->store;
+  size_t first = 0;
+  const size_t count = weft_store_withheld(store, &first);
+  char others[64] = "";
+  if (count > 1)
+    snprintf(others, sizeof others, " (and %zu other shard%s)", count - 1, count > 2 ? "s" : "");
+  const bool enough =
+      !store->report->lost_stripes && weft_store_get_info(store).usable >= store->geometry.k;
+  if (!count || (m->care == WEFT_STORE_VERIFY && enough))
+    return WEFT_OK;
+  return weft_store_fail(store->report, WEFT_E_IO, "%s/shard-%03zu.weft: %s%s: %s", store->folder,
+                         first, strerror(store->shards[first].read_error), others,
+                         enough ? "it was left as it is: allow reading and writing it, or move it "
+                                  "away to have it rebuilt"
+                                : "it is needed: allow reading it");
+}
+
 static weft_status verdict(const weft_store_mending *m) {
   const weft_store *store = m->store;
   weft_store_report *report = store->report;
   size_t ill = 0, unsure = 0; // unsure: repair may have to leave them, or refuse to work
   WEFT_TRY(refused(m));
+  WEFT_TRY(withheld(m));
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_shard *s = &store->shards[i];
     ill += (s->state != WEFT_SHARD_GOOD || s->corrupt_chunks) && !s->mended;
@@ -169,13 +189,18 @@ static weft_status verdict(const weft_store_mending *m) {
         "%llu stripes have parity that does not match their data, the first is stripe %llu",
         (unsigned long long)report->inconsistent_stripes,
         (unsigned long long)report->first_inconsistent);
-  return ill ? weft_store_fail(report, WEFT_E_DAMAGED,
-                               "%zu of %zu shards %s damaged, missing or unreadable; the file is "
-                               "whole%s",
-                               ill, store->geometry.k + store->geometry.m, ill == 1 ? "is" : "are",
-                               m->care == WEFT_STORE_REPAIR || unsure ? ""
-                                                                      : ", and repair fixes that")
-             : WEFT_OK;
+  if (ill)
+    return weft_store_fail(
+        report, WEFT_E_DAMAGED,
+        "%zu of %zu shards %s damaged, missing or unreadable; the file is whole%s", ill,
+        store->geometry.k + store->geometry.m, ill == 1 ? "is" : "are",
+        m->care == WEFT_STORE_REPAIR || unsure ? "" : ", and repair fixes that");
+  // Until it is carried out, all depends on the journal, of which there is one.
+  return store->journal_fd < 0
+             ? WEFT_OK
+             : weft_store_fail(report, WEFT_E_DAMAGED,
+                               "the file is whole, but an update is pending: not all shards have "
+                               "it, and losing update.journal would lose bytes");
 }
 
 // Returns how many stripes to look at. Later ones are lost, as fewer than k files are that long: a
@@ -301,9 +326,11 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   if (care != WEFT_STORE_VERIFY)
     note_read_only(store);
   // Without stripes there is nothing to decode: k headers are what proves the set.
-  if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k)
+  if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k) {
+    WEFT_TRY(withheld(&m));
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
                            store->geometry.k);
+  }
   weft_status status = care == WEFT_STORE_REPAIR ? weft_store_create_fresh(&m) : WEFT_OK;
   if (status == WEFT_OK)
     status = run(&m);

@@ -17,37 +17,75 @@ static bool made_under_key(const weft_store *store, const weft_store_found *f) {
   return weft_store_header_authentic(f->bytes, file_key);
 }
 
+// Whether the system refuses a file for a reason that says nothing about its contents: it may be
+// an intact shard, and the refusal may end.
+static bool withheld(int error) {
+  switch (error) {
+  case EACCES:
+  case EPERM:
+#ifdef ENOKEY
+  case ENOKEY: // encrypted, and locked
+#endif
+  case EAGAIN: // another program has a lease on it
+  case EBUSY:
+  case ETXTBSY:
+  case ENOMEM:
+  case ESTALE: // these: a network disk is away
+  case ETIMEDOUT:
+  case ENOTCONN:
+  case EHOSTDOWN:
+    return true;
+  default:
+    return false;
+  }
+}
+
+// Opens the file under a shard's name; its error is set if the system refuses, or if it is none
+// that could hold a shard. Returns 0, or an errno that concerns more than this file.
+static int open_file(const weft_store_io *io, const char *path, bool write, weft_store_found *f) {
+  struct stat about;
+  // O_NONBLOCK: a pipe under that name is no shard, and must not block.
+  f->fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0);
+  // A single disk that takes no writes must not keep the others from being mended.
+  if (f->fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+    f->read_only = errno;
+    f->fd = io->open(path, O_RDONLY | O_NONBLOCK, 0);
+  }
+  f->error = f->fd < 0 ? errno : 0;
+  if (f->error == EMFILE || f->error == ENFILE)
+    return f->error;
+  if (f->error == EACCES && lstat(path, &about) != 0 && errno == EACCES)
+    return EACCES; // it is the folder that may not be searched
+  if (f->fd < 0 ? stat(path, &about) != 0 : fstat(f->fd, &about) != 0) {
+    f->error = f->error ? f->error : errno;
+    return 0;
+  }
+  f->size = (uint64_t)about.st_size;
+  f->why = S_ISFIFO(about.st_mode)   ? "it is a pipe"
+           : S_ISSOCK(about.st_mode) ? "it is a socket"
+                                     : NULL;
+  if (f->why && !f->error)
+    f->error = ESPIPE;
+  return 0;
+}
+
 static weft_status look_at(weft_store_search *s, size_t slot, bool fresh) {
   weft_store *store = s->store;
   const weft_store_io *io = store->io;
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, slot, fresh, path));
-  const bool write = s->access == WEFT_STORE_WRITE;
-  // O_NONBLOCK: a pipe under that name is no shard, and must not block.
-  int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0), read_only = 0;
-  if (fd < 0 && errno == ENOENT)
+  weft_store_found *f = &s->files[s->count];
+  *f = (weft_store_found){.slot = slot, .fresh = fresh};
+  const int error = open_file(io, path, s->access == WEFT_STORE_WRITE, f);
+  if (error)
+    return weft_store_fail_io(store->report, error == EACCES ? store->folder : path, error);
+  if (f->error == ENOENT)
     return WEFT_OK;
-  // This says nothing about the shard itself.
-  if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-    return weft_store_fail_io(store->report, path, errno);
-  // A single disk that takes no writes must not keep the others from being mended.
-  if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-    read_only = errno;
-    fd = io->open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0)
-      return weft_store_fail_io(store->report, path, read_only);
-  }
-  weft_store_found *f = &s->files[s->count++];
-  *f = (weft_store_found){
-      .fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0, .read_only = read_only};
-  if (fd < 0)
+  s->count++;
+  if (f->error)
     return WEFT_OK;
   size_t got;
-  struct stat about;
-  f->error = weft_store_read_at(io, fd, 0, f->bytes, sizeof f->bytes, NULL, 0, &got);
-  if (!f->error && fstat(fd, &about) != 0)
-    f->error = errno;
-  f->size = f->error ? 0 : (uint64_t)about.st_size;
+  f->error = weft_store_read_at(io, f->fd, 0, f->bytes, sizeof f->bytes, NULL, 0, &got);
   if (f->error)
     return WEFT_OK;
   f->why = "it ends within its header";
@@ -95,7 +133,26 @@ static void use(weft_store *store, weft_store_found *f) {
          text);
   } else {
     store->shards[shard] = (weft_store_shard){.state = WEFT_SHARD_GOOD};
+    if (f->fresh)
+      tell(store, shard, true, WEFT_SHARD_GOOD,
+           "it is good, and the next scrub, repair or update gives it its name");
   }
+}
+
+// Adds to what is told about shards what only their names show: files that the system withholds,
+// and links that lead nowhere, as to a disk that is away.
+static void look_at_names(weft_store_search *s) {
+  weft_store *store = s->store;
+  char path[WEFT_STORE_PATH_BYTES];
+  struct stat about;
+  for (size_t i = 0; i < s->count; i++)
+    if (!s->files[i].fresh && withheld(s->files[i].error))
+      store->shards[s->files[i].slot].read_error = s->files[i].error;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->shards[i].state == WEFT_SHARD_MISSING &&
+        weft_store_shard_path(store->folder, i, false, path) == WEFT_OK &&
+        lstat(path, &about) == 0 && S_ISLNK(about.st_mode) && stat(path, &about) != 0)
+      tell(store, i, false, WEFT_SHARD_MISSING, "it is missing: its link leads nowhere");
 }
 
 // Chooses the shards' sources: files with final names first, then .new ones, then files under a
@@ -187,16 +244,13 @@ static weft_status sync_leftovers(weft_store_search *s) {
   return weft_store_sync_names(store);
 }
 
-// Whether a read error may be temporary.
-static bool may_pass(int error) {
-  return error == EIO || error == ENOMEM || error == ESTALE || error == ETIMEDOUT;
-}
-
-// Fails if repair would overwrite an unread file that may be the only copy of its shard.
+// Fails if repair would overwrite an unread file that may be the only copy of its shard, or a
+// better one than the file that is read.
 static weft_status keep_unread(const weft_store *store, const weft_store_found *f,
                                const char *path) {
   const bool has_room = f->slot < store->geometry.k + store->geometry.m;
-  if (!has_room || store->files[f->slot].fd >= 0)
+  const weft_store_file *file = &store->files[f->slot];
+  if (!has_room || (file->fd >= 0 && (file->placed || !withheld(f->error))))
     return WEFT_OK;
   return weft_store_fail(store->report, WEFT_E_IO,
                          "%s: %s; an interrupted call may have left the only copy of shard %zu "
@@ -217,12 +271,12 @@ static weft_status finish_names(weft_store_search *s) {
     if (!f->fresh)
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
-    // Names held by misplaced shards are left to repair.
-    if (taken(f) && name_taken(s, f->header.shard))
+    // Names held by misplaced shards are left to repair; those of withheld files, to a person.
+    if (taken(f) && (name_taken(s, f->header.shard) || store->shards[f->header.shard].read_error))
       continue;
     if (taken(f)) {
       WEFT_TRY(give_name(store, f, from));
-    } else if (may_pass(f->error)) {
+    } else if (f->error == EIO || withheld(f->error)) { // it may be readable another time
       WEFT_TRY(keep_unread(store, f, from));
       continue;
     } else if (f->fd >= 0 && io->unlink(from) != 0) {
@@ -253,6 +307,7 @@ static weft_status open_set(weft_store_search *s) {
   WEFT_TRY(weft_store_choose_age(s));
   WEFT_TRY(weft_store_journal_fits(store));
   fill_slots(s);
+  look_at_names(s);
   if (s->access != WEFT_STORE_WRITE)
     return WEFT_OK;
   WEFT_TRY(finish_names(s));

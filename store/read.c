@@ -44,13 +44,22 @@ static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane,
   size_t good = 0;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     good += lane->state[i] == WEFT_CHUNK_GOOD;
+  size_t first = 0;
+  const size_t withheld = weft_store_withheld(store, &first);
+  const bool damaged = good + withheld < store->geometry.k; // otherwise they may suffice
+  char others[128] = "";
+  if (withheld)
+    snprintf(others, sizeof others, "; %zu cannot be read (shard-%03zu.weft: %.64s)", withheld,
+             first, strerror(store->shards[first].read_error));
   pthread_mutex_lock(&store->lock);
-  weft_store_lose(store->report, stripe, stripe);
-  (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
-                        "stripe %" PRIu64 ": %zu of its %zu chunks are intact, and %zu are needed",
-                        stripe, good, store->geometry.k + store->geometry.m, store->geometry.k);
+  if (damaged)
+    weft_store_lose(store->report, stripe, stripe);
+  const weft_status status = weft_store_fail(
+      store->report, damaged ? WEFT_E_DAMAGED : WEFT_E_IO,
+      "stripe %" PRIu64 ": %zu of its %zu chunks are intact, and %zu are needed%s", stripe, good,
+      store->geometry.k + store->geometry.m, store->geometry.k, others);
   pthread_mutex_unlock(&store->lock);
-  return WEFT_E_DAMAGED;
+  return status;
 }
 
 static weft_status contradicts(weft_store *store, uint64_t stripe) {

@@ -131,6 +131,14 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
   return WEFT_OK;
 }
 
+size_t weft_store_withheld(const weft_store *store, size_t *first) {
+  size_t count = 0;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->shards[i].read_error && count++ == 0)
+      *first = i;
+  return count;
+}
+
 weft_status weft_store_begin(weft_store *store) {
   store->report->error[0] = 0; // the previous call's
   if (store->ended)

@@ -61,6 +61,9 @@ weft_status weft_store_journal_path(const char *folder, bool fresh, char *out);
 // Begins every call on an open set. WEFT_E_STATE: no further call is allowed.
 weft_status weft_store_begin(weft_store *store);
 
+// Counts the shards that the system withholds (read_error); *first is the first of them.
+size_t weft_store_withheld(const weft_store *store, size_t *first);
+
 // Sets the report's error; returns `status`.
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -122,13 +125,12 @@ weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_
                                const uint8_t *wanted, size_t count);
 weft_stripe weft_store_lane_stripe(const weft_store_lane *lane);
 // Seals a chunk and writes it to fd, the file of that shard. weft_store_try_chunk returns 0 or an
-// errno; the other one sets the report's error.
+// errno; the other one sets the report's error, for the file under .new.
 int weft_store_try_chunk(weft_store *store, const weft_store_lane *lane, int fd, size_t shard,
                          uint64_t stripe);
 weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lane, int fd,
                                    size_t shard, uint64_t stripe);
-// Writes the header of `shard` to fd, with the store's generation. weft_store_try_header returns 0
-// or an errno; the other one sets the report's error.
+// Writes the header of `shard` to fd, with the store's generation. Both as above.
 int weft_store_try_header(weft_store *store, int fd, size_t shard);
 weft_status weft_store_write_header(weft_store *store, int fd, size_t shard);
 // Calls options.keep_on; the watcher of a run is a weft_store_watch.

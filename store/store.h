@@ -55,15 +55,18 @@ const char *weft_shard_state_name(weft_shard_state state); // "stale"
 
 typedef struct weft_store_shard {
   weft_shard_state state;           // as it was found
-  char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" when good
+  char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" if nothing
   uint64_t corrupt_chunks;          // found in files that are read from
   uint64_t unread_chunks;           // of these, those that the system could not read
   uint64_t first_corrupt;           // their first stripe
+  // errno with which the system withholds the file, whatever it holds (no permission, for example):
+  // it is not replaced. 0: it does not.
+  int read_error;
   // By the last weft_store_mend:
   uint64_t rewritten_chunks; // corrupt chunks rewritten in place
   int write_error;           // errno of a file that takes no writes or syncs; 0: none seen
   bool mended;               // everything found has been mended
-  bool was_link;             // the rebuilt shard is in the folder, where a link to a file was
+  bool was_link;             // the rebuilt shard is in the folder, where a link was
 } weft_store_shard;
 
 enum { WEFT_STORE_LOST_RANGES = 64 };
@@ -111,6 +114,9 @@ typedef struct weft_store_shape {
 weft_status weft_store_encode(const weft_store_options *options, const weft_store_shape *shape,
                               int input, uint64_t total, const char *folder,
                               weft_store_report *report);
+// Returns the size of the chunks that an encode with this shape makes.
+weft_status weft_store_shape_chunk(const weft_store_options *options, const weft_store_shape *shape,
+                                   weft_store_report *report, size_t *chunk_bytes);
 
 typedef struct weft_store weft_store;
 typedef enum weft_store_access {
@@ -150,8 +156,9 @@ typedef enum weft_store_care {
   WEFT_STORE_REPAIR
 } weft_store_care;
 
-// WEFT_E_DAMAGED: this call found something (VERIFY), or left something damaged. WEFT_E_IO: also if
-// a shard's file takes no writes or syncs; everything else has been mended then.
+// WEFT_E_DAMAGED: this call found something (VERIFY; also an update that is pending), or left
+// something damaged. WEFT_E_IO: also if a shard's file takes no writes or syncs, or the system
+// withholds it (read_error), but VERIFY only if it is needed; everything else has been mended then.
 weft_status weft_store_mend(weft_store *store, weft_store_care care);
 
 // Replaces the bytes from `offset` on with those of `input`, up to its end, and updates the parity.

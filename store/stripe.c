@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads, checks, rebuilds and writes the chunks of one stripe.
-#include <stdio.h>
 #include <string.h>
 
 #include "store/set.h"
@@ -185,10 +184,10 @@ weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lan
   const int error = weft_store_try_chunk(store, lane, fd, shard, stripe);
   if (!error)
     return WEFT_OK;
-  char name[32];
-  snprintf(name, sizeof name, "shard-%03zu.weft", shard);
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, true, path));
   pthread_mutex_lock(&store->lock);
-  const weft_status status = weft_store_fail_io(store->report, name, error);
+  const weft_status status = weft_store_fail_io(store->report, path, error);
   pthread_mutex_unlock(&store->lock);
   return status;
 }
@@ -202,10 +201,10 @@ int weft_store_try_header(weft_store *store, int fd, size_t shard) {
 }
 
 weft_status weft_store_write_header(weft_store *store, int fd, size_t shard) {
-  char name[32];
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, true, path));
   const int error = weft_store_try_header(store, fd, shard);
-  snprintf(name, sizeof name, "shard-%03zu.weft", shard);
-  return error ? weft_store_fail_io(store->report, name, error) : WEFT_OK;
+  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total) {

@@ -34,7 +34,9 @@ static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint
                                 u->lane->chunk, trailer, sizeof trailer);
   u->journal.bytes += sizeof head + u->lane->chunk + sizeof trailer;
   u->journal.records++;
-  return error ? weft_store_fail_io(store->report, "update.journal.new", error) : WEFT_OK;
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, true, path));
+  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 // Whether the update of data chunks first to last reads a shard's chunk: parity if the shard is
@@ -137,7 +139,9 @@ static bool keep_on(void *user) {
 
 static weft_status past_the_end(const weft_store *store) {
   return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                         "the new bytes go past the end of the data, which has %" PRIu64 " bytes",
+                         "the new bytes go past the end of the data, which has %" PRIu64
+                         " bytes: an update keeps the length; encode a longer file anew, into "
+                         "another folder",
                          store->geometry.length);
 }
 
@@ -234,8 +238,16 @@ static weft_status with_memory(updating *u, uint64_t offset) {
 }
 
 // Fails if a shard is read-only: the update could not be carried out, so it must not be committed.
+// Nor if the system withholds one: it would be stale, by an update that its owner could have
+// allowed it to take part in.
 static weft_status check_writable(const weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
+  size_t first;
+  if (weft_store_withheld(store, &first))
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s/shard-%03zu.weft: %s: nothing was changed; allow reading and "
+                           "writing it, or move it away to update without it",
+                           store->folder, first, strerror(store->shards[first].read_error));
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_file *file = &store->files[i];
     if (file->fd < 0 || !file->read_only)

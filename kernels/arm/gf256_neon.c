@@ -67,5 +67,8 @@ const weft_host_kernel weft_host_neon = {.panel = few_or_tile_panel,
                                          .steps_product = 10,
                                          .steps_sum = 3,
                                          .steps_entry = 6,
+                                         .steps_act = 1000,
                                          .steps_past = SIZE_MAX,
+                                         .detour_repays = 1 << 20,
+                                         .factors_repay = 1 << 20,
                                          .steps_narrow = 2048};

@@ -24,6 +24,7 @@ struct Block {
 struct Arena {
   Block *live[ArenaBuckets];
   Block *free[ArenaClasses];
+  size_t used, peak; // bytes of live blocks, and their maximum (weft_device_pinned_peak)
 };
 
 constexpr size_t PitchMost = INT32_MAX; // that the runtime's copies of several rows take
@@ -310,9 +311,12 @@ extern "C" weft_status weft_device_alloc(weft_device *device, weft_mem mem, size
   Block *block = block_kept(device, mem, index, rounded);
   if (!block)
     WEFT_TRY(block_new(device, mem, rounded, &block));
-  Block **list = &arena_of(device, mem)->live[bucket_of(block->memory)];
+  Arena *arena = arena_of(device, mem);
+  Block **list = &arena->live[bucket_of(block->memory)];
   block->next = *list;
   *list = block;
+  arena->used += block->bytes;
+  arena->peak = arena->peak > arena->used ? arena->peak : arena->used;
   *out = block->memory;
   return WEFT_OK;
 }
@@ -329,10 +333,32 @@ extern "C" void weft_device_free(weft_device *device, weft_mem mem, void *memory
   if (!block)
     return; // not ours: freeing it elsewhere is the caller's business
   *link = block->next;
+  arena->used -= block->bytes;
   unsigned index;
   class_bytes(block->bytes, &index);
   block->next = arena->free[index];
   arena->free[index] = block;
+}
+
+extern "C" void weft_device_trim(weft_device *device) {
+  weft_device_scope scope(device);
+  if (scope.status() != WEFT_OK)
+    return;
+  std::lock_guard<std::mutex> lock(device->mutex);
+  (void)
+      cudaDeviceSynchronize(); // streams may still use blocks that are free for later work on them
+  arena_trim(device, WEFT_MEM_PINNED);
+  arena_trim(device, WEFT_MEM_DEVICE);
+  (void)cudaMemPoolTrimTo(device->pool, 0);
+  (void)cudaGetLastError();
+}
+
+extern "C" size_t weft_device_pinned_peak(weft_device *device) {
+  std::lock_guard<std::mutex> lock(device->mutex);
+  Arena *arena = arena_of(device, WEFT_MEM_PINNED);
+  const size_t peak = arena->peak;
+  arena->peak = arena->used;
+  return peak;
 }
 
 extern "C" weft_status weft_device_stream_new(weft_device *device, void **out) {

@@ -168,6 +168,14 @@ static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {
   return kernels->compile_after != SIZE_MAX && entry->work >= kernels->compile_after;
 }
 
+// Everything but the source that decides what is compiled, and whether it loads.
+static void name_machine(const weft_device *device, char *out, size_t bytes) {
+  int driver = 0;
+  (void)cudaDriverGetVersion(&driver);
+  snprintf(out, bytes, "%s sm_%d driver %d nvrtc %s", weft_device_name(device),
+           weft_device_sm(device), driver, weft_nvrtc_build());
+}
+
 // Loads or compiles; the caller holds the lock.
 static weft_status make(weft_device *device, weft_device_kernels *kernels,
                         const weft_kernel_want *want, Entry *entry) {
@@ -175,11 +183,9 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
   const bool compile = want->now || repaid(kernels, entry);
   if (!compile && !kernels->store.load)
     return WEFT_OK;
-  char machine[400];
-  int driver = 0;
-  (void)cudaDriverGetVersion(&driver);
-  snprintf(machine, sizeof machine, "%s sm_%d driver %d nvrtc %s", weft_device_name(device),
-           weft_device_sm(device), driver, weft_nvrtc_version());
+  char machine[400] = "";
+  if (kernels->store.load || kernels->store.save)
+    name_machine(device, machine, sizeof machine);
   char *source = nullptr;
   WEFT_TRY(want->source(want->user, allocator, &source));
   void *code = nullptr;

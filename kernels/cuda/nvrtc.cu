@@ -4,10 +4,13 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <mutex>
 #include <stdio.h>
 #include <string.h>
+
+#include "kernels/hash.h"
 
 namespace {
 
@@ -25,10 +28,10 @@ struct Functions {
   int (*destroy)(Program *program);
 };
 
-std::once_flag once;
+std::once_flag once, build_once;
 Functions functions;
-bool present;
-char version_text[32];
+void *nvrtc; // NULL: there is none
+char version_text[32], build_text[64];
 
 template <class Function>
 bool find(void *library, const char *name, Function *out) {
@@ -65,9 +68,10 @@ void open_library() {
   const int most = driver_major();
   for (const char *name : names) {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    present = library && find_functions(library, most);
-    if (present)
+    if (library && find_functions(library, most)) {
+      nvrtc = library;
       return;
+    }
     if (library)
       dlclose(library);
   }
@@ -75,7 +79,35 @@ void open_library() {
 
 bool open_once() {
   std::call_once(once, open_library);
-  return present;
+  return nvrtc != nullptr;
+}
+
+// PTX begins with remarks that name the compiler's build, so the PTX of an empty source stands for
+// it.
+bool hash_build(uint64_t *hash) {
+  int (*ptx_bytes)(Program program, size_t * bytes);
+  int (*ptx)(Program program, char *text);
+  char text[4096];
+  size_t bytes = 0;
+  Program program = nullptr;
+  if (!find(nvrtc, "nvrtcGetPTXSize", &ptx_bytes) || !find(nvrtc, "nvrtcGetPTX", &ptx) ||
+      functions.create(&program, "", "weft.cu", 0, nullptr, nullptr) != 0)
+    return false;
+  const bool told = functions.compile(program, 0, nullptr) == 0 &&
+                    ptx_bytes(program, &bytes) == 0 && bytes <= sizeof text &&
+                    ptx(program, text) == 0;
+  functions.destroy(&program);
+  if (told)
+    *hash = weft_hash(text, bytes);
+  return told;
+}
+
+void name_build() {
+  uint64_t hash = 0;
+  if (open_once() && hash_build(&hash))
+    snprintf(build_text, sizeof build_text, "%s build %016" PRIx64, version_text, hash);
+  else
+    snprintf(build_text, sizeof build_text, "%s", version_text);
 }
 
 void copy_log(Program program, char *log, size_t log_bytes, const weft_allocator *allocator) {
@@ -112,6 +144,11 @@ weft_status take_code(Program program, const weft_allocator *allocator, void **c
 } // namespace
 
 extern "C" const char *weft_nvrtc_version(void) { return open_once() ? version_text : ""; }
+
+extern "C" const char *weft_nvrtc_build(void) {
+  std::call_once(build_once, name_build);
+  return build_text;
+}
 
 extern "C" weft_status weft_nvrtc_compile(const weft_allocator *allocator, const char *source,
                                           int sm, void **code, size_t *code_bytes, char *log,

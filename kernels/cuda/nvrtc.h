@@ -18,6 +18,10 @@ weft_status weft_nvrtc_compile(const weft_allocator *allocator, const char *sour
                                void **code, size_t *code_bytes, char *log, size_t log_bytes);
 // "13.0", or "" without NVRTC. Static.
 const char *weft_nvrtc_version(void);
+// Tells builds of one version apart too: updates mend what a compiler gets wrong, and have its
+// number. "13.0 build 1f0c9a5e77b3d842", or "" without NVRTC. Static; asked for first, it takes
+// some tens of milliseconds.
+const char *weft_nvrtc_build(void);
 
 // A kernel that may be wanted: `key` says exactly which, `source` writes its text (from the
 // allocator, zero-terminated) when it has to be compiled. `work` is what this use amounts to, in

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter behind injected faults, and the map from the runtime's errors to weft's.
+// The counter behind injected faults.
 #include "kernels/cuda/runtime.cuh"
 
 #include <atomic>
+
+#include "kernels/cuda/errors.h"
 
 static std::atomic<size_t> calls{0};
 static std::atomic<size_t> fault_at{0};
@@ -30,30 +32,11 @@ cudaError_t weft_cuda_injected() {
 }
 
 weft_status weft_cuda_status(cudaError_t error) {
-  switch (error) {
-  case cudaSuccess:
-    return WEFT_OK;
-  case cudaErrorNotReady:
-    return WEFT_PENDING;
-  case cudaErrorMemoryAllocation:
-    return WEFT_E_DEVICE_NOMEM;
-  // The context is gone with these: no later call on it can succeed.
-  case cudaErrorIllegalAddress:
-  case cudaErrorMisalignedAddress:
-  case cudaErrorInvalidAddressSpace:
-  case cudaErrorInvalidPc:
-  case cudaErrorIllegalInstruction:
-  case cudaErrorHardwareStackError:
-  case cudaErrorLaunchFailure:
-  case cudaErrorLaunchTimeout:
-  case cudaErrorAssert:
-  case cudaErrorECCUncorrectable:
-  case cudaErrorNvlinkUncorrectable:
-  case cudaErrorContextIsDestroyed:
-  case cudaErrorDevicesUnavailable:
-  case cudaErrorCudartUnloading:
-    return WEFT_E_DEVICE_LOST;
-  default:
-    return WEFT_E_DEVICE;
-  }
+  static_assert(static_cast<int>(cudaErrorMemoryAllocation) == WEFT_CUDA_OUT_OF_MEMORY &&
+                    static_cast<int>(cudaErrorNotReady) == WEFT_CUDA_NOT_READY &&
+                    static_cast<int>(cudaErrorIllegalAddress) == WEFT_CUDA_ILLEGAL_ADDRESS &&
+                    static_cast<int>(cudaErrorLaunchFailure) == WEFT_CUDA_LAUNCH_FAILURE &&
+                    static_cast<int>(cudaErrorMpsRpcFailure) == WEFT_CUDA_MPS_RPC_FAILURE,
+                "errors.h has other numbers than CUDA");
+  return weft_cuda_status_of(error);
 }

@@ -37,5 +37,8 @@ const weft_host_kernel weft_host_gfni128 = {.panel = few_or_tile_panel,
                                             .steps_product = 10,
                                             .steps_sum = 3,
                                             .steps_entry = 7,
+                                            .steps_act = 3000,
                                             .steps_past = STEPS_PAST_CACHES,
+                                            .detour_repays = 1 << 20,
+                                            .factors_repay = 1 << 20,
                                             .steps_narrow = 2048};

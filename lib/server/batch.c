@@ -154,13 +154,16 @@ bool weft_server_free_spares(weft_server *server) {
   return any;
 }
 
-// Provides a slab whose size is rounded up so that it can be reused. Fresh pages cost the host more
-// than coding into them.
-static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
+// Whether a slab of this size can be used for other products too.
+static bool is_rounded(size_t room) { return (room & (room - 1)) == 0; }
+
+// Provides a slab whose size is rounded up so that it can be reused, as fresh pages cost the host
+// more than coding into them; but not if memory is `scarce`.
+static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch, bool scarce) {
   void *slab = NULL;
   batch->slab_mem = lane->ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST;
   batch->slab_room = batch->slab_bytes;
-  if (!lane->ctx->device) {
+  if (!lane->ctx->device && !scarce) {
     batch->slab_room = (size_t)1 << 12;
     while (batch->slab_room < batch->slab_bytes)
       batch->slab_room *= 2;
@@ -176,15 +179,16 @@ void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
   weft_server_lane *lane = &server->lane[batch->lane];
   weft_server_spare gone[WEFT_LANE_SPARES] = {{batch->slab, batch->slab_room}};
   batch->slab = NULL;
-  const size_t count = lane->ctx->device ? 1 : keep_spare(lane, gone[0], gone);
+  const bool keep = !lane->ctx->device && is_rounded(batch->slab_room);
+  const size_t count = keep ? keep_spare(lane, gone[0], gone) : 1;
   for (size_t i = 0; i < count; i++)
     weft_free(lane->ctx, batch->slab_mem, gone[i].slab);
 }
 
-static weft_status prepare(weft_server_lane *lane, weft_server_batch *batch) {
+static weft_status prepare(weft_server_lane *lane, weft_server_batch *batch, bool scarce) {
   WEFT_TRY(make_resident(lane, batch->segment));
   if (!batch->slab)
-    WEFT_TRY(take_slab(lane, batch));
+    WEFT_TRY(take_slab(lane, batch, scarce));
   const weft_encoder_options options = {.seeded = true,
                                         .first_seed = batch->first_seed,
                                         .density_q16 = lane->server->options.density_q16};
@@ -192,10 +196,11 @@ static weft_status prepare(weft_server_lane *lane, weft_server_batch *batch) {
 }
 
 weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch) {
-  const weft_status status = prepare(lane, batch);
-  if (status != WEFT_E_NOMEM || !weft_server_free_spares(lane->server))
+  const weft_status status = prepare(lane, batch, false);
+  if (status != WEFT_E_NOMEM)
     return status;
-  return prepare(lane, batch);
+  (void)weft_server_free_spares(lane->server);
+  return prepare(lane, batch, true);
 }
 
 static weft_status begin(const weft_server_flight *flight, weft_queue *queue) {

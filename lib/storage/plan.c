@@ -9,11 +9,6 @@
 #include "lib/storage/device_run.h"
 #include "lib/storage/plan_packets.h"
 
-enum {
-  // As measured, per thread: bytes read of each shard; and bytes read, times outputs.
-  FACTORS_REPAY = 16 << 10,
-  DETOURS_REPAY = 2 << 20
-};
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 
 // Computes the plan's matrix. If the device fails, the CPU does it.
@@ -67,8 +62,10 @@ static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_
   const size_t k = code->k;
   if (code->ctx->device || !factors_pay(code, outputs, stand_ins, 0))
     return SIZE_MAX;
+  const weft_host_kernel *const kernel = code->ctx->host->host;
   const bool soon = !ids || weft_transform_is_detour(&code->generator, ids, ids + k, outputs);
-  return (soon ? DETOURS_REPAY / outputs : FACTORS_REPAY * k) * weft_pool_threads(code->ctx->pool);
+  return (soon ? kernel->detour_repays : kernel->factors_repay) / outputs *
+         weft_pool_threads(code->ctx->pool);
 }
 
 // Returns how many bytes read on a device repay factors: kernels are compiled for them, which takes

@@ -103,11 +103,11 @@ void weft_requests_take(weft_engine *e, size_t index, const weft_requests *reque
       weft_neighbour_due(e, index, WEFT_DUE_MANIFESTS);
     } else if (r.kind <= WEFT_REQUEST_BLOCKS && stale(e, r.segment, now_us)) {
       tell_time(e, index, now_us);
-    } else if (!weft_window_has(e, r.segment)) {
-      continue;
     } else if (r.kind == WEFT_REQUEST_CHECKSUM) {
-      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
-    } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL)) {
+      if (weft_window_has(e, r.segment))
+        weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
+    } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL) &&
+               weft_loads_request(e, index, r.segment, now_us)) {
       owe(e, index, &r, now_us);
     }
   }
@@ -149,6 +149,8 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t
   weft_neighbour *n = &e->neighbours[index];
   while (n->owed_count) {
     weft_owed *r = &n->owed[0];
+    if (weft_loads_waits(e, r->segment) && !given_up(e, n, r, now_us))
+      return false; // once it is loaded
     const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
                       weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us) &&
                       !given_up(e, n, r, now_us);

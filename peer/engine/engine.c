@@ -152,8 +152,9 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->self = *self;
   e->codec = self->codec ? self->codec : options->codec;
   e->window = options->window;
-  e->window_mask = (e->window & (e->window - 1)) == 0 ? e->window - 1 : 0;
+  e->window_mask = (e->window & (e->window - 1)) == 0 ? (uint32_t)e->window - 1 : 0;
   e->segment_bytes = (uint64_t)options->blocks * options->block_bytes;
+  e->lag_us = weft_lag_allowed(e);
   e->scratch = self->scratch;
   e->own_scratch = !self->scratch;
   const weft_status status =
@@ -331,5 +332,5 @@ void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistic
   out->narrow = engine->shortage.narrow || engine->shortage.asks;
   const int64_t offset = weft_clock_offset(engine->offset_us);
   if (weft_is_live(engine) && !engine->self.source && offset != INT64_MAX)
-    out->lag_us = weft_lag_us(engine);
+    out->lag_us = weft_play_lag_us(engine);
 }

@@ -75,12 +75,28 @@ void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
 void weft_engine_set_source_address(weft_engine *e, const weft_peer_address *address) {
   if (!is_on_demand(e) || !is_address(e, address))
     return;
-  for (size_t i = 0; i < e->candidate_count; i++)
-    e->candidates[i].source = false;
   weft_candidate *known = weft_candidate_at(e, address);
+  for (size_t i = 0; i < e->candidate_count; i++)
+    if (&e->candidates[i] != known)
+      e->candidates[i].source = e->candidates[i].met = false;
   weft_candidate *candidate = known ? known : put_candidate(e, address);
   candidate->source = true;
   candidate->failures = 0;
+}
+
+static weft_candidate *source_at(const weft_engine *e) {
+  for (size_t i = 0; i < e->candidate_count; i++)
+    if (e->candidates[i].source)
+      return &e->candidates[i];
+  return NULL;
+}
+
+void weft_exchange_met(weft_engine *e, const weft_neighbour *n) {
+  if (n->is_source)
+    weft_engine_set_source_address(e, &n->address);
+  weft_candidate *source = source_at(e);
+  if (source && weft_peer_address_same(&source->address, &n->address))
+    source->met = source->source = n->is_source; // or somebody lied
 }
 
 weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
@@ -96,8 +112,7 @@ weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
   if (left)
     weft_candidate_forget(e, (size_t)(left - e->candidates));
   n->address = *address;
-  if (n->is_source)
-    weft_engine_set_source_address(e, address);
+  weft_exchange_met(e, n);
   return WEFT_OK;
 }
 
@@ -134,17 +149,13 @@ static bool cut_off_on_demand(const weft_engine *e, int64_t now_us) {
   return is_on_demand(e) && cut_off(e, now_us);
 }
 
-static weft_candidate *source_at(const weft_engine *e) {
-  for (size_t i = 0; i < e->candidate_count; i++)
-    if (e->candidates[i].source)
-      return &e->candidates[i];
-  return NULL;
+static bool lost_source(const weft_engine *e) {
+  const weft_candidate *source = source_at(e);
+  return !source || source->failures >= MOST_FAILURES;
 }
 
 bool weft_engine_needs_source(const weft_engine *e, int64_t now_us) {
-  const weft_candidate *source = source_at(e);
-  const bool lost = !source || source->failures >= MOST_FAILURES;
-  return !is_on_demand(e) || in_need(e) || (lost && cut_off(e, now_us));
+  return !is_on_demand(e) || in_need(e) || (lost_source(e) && cut_off(e, now_us));
 }
 
 static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
@@ -204,6 +215,15 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 
 // --- Messages
 
+// Takes a peer's word of where the source is. Nothing proves it, so it replaces only an address
+// that failed. Returns whether it did.
+static bool hear_of_source(weft_engine *e, const weft_peer_address *address) {
+  if (!lost_source(e) || weft_neighbour_at(e, address))
+    return false;
+  weft_engine_set_source_address(e, address);
+  return true;
+}
+
 void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const uint8_t *at = refer->addresses;
@@ -215,6 +235,8 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
   n->refer_asked = n->refer_asked && refer->count == 0;
   for (size_t i = 0; wanted && i < refer->count; i++) {
     const weft_peer_address address = weft_refer_next(&at);
+    if (i == 0 && refer->flags & WEFT_REFER_SOURCE)
+      news = hear_of_source(e, &address);
     news = weft_candidate_add(e, &address) || news;
     weft_candidate *candidate = weft_candidate_at(e, &address);
     if (candidate && !full) // a full peer is not a neighbour any more
@@ -228,18 +250,31 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
     weft_neighbour_due(e, index, WEFT_DUE_REFER);
 }
 
+// On demand: where the source was met, for others that need it. What others said of it is not
+// passed on: a lie would spread, and make all call there.
+static bool tells_source(const weft_engine *e, size_t index, weft_peer_address *out) {
+  const weft_candidate *source = source_at(e);
+  if (lost_source(e) || !source->met || (index < e->used && e->neighbours[index].is_source))
+    return false;
+  *out = source->address;
+  return true;
+}
+
 size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out) {
-  weft_peer_address told[MOST_TOLD];
-  size_t count = 0;
+  weft_peer_address told[1 + MOST_TOLD];
+  const bool question = flags & WEFT_REFER_WANTED;
+  const size_t named = !question && tells_source(e, index, &told[0]);
+  size_t count = named;
   const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
-  for (size_t i = 0; i < e->used && count < MOST_TOLD && !(flags & WEFT_REFER_WANTED); i++) {
+  for (size_t i = 0; i < e->used && count < named + MOST_TOLD && !question; i++) {
     const weft_neighbour *n = &e->neighbours[(start + i) % e->used];
     // A finished neighbour gives to others as long as it stays.
     const bool here = n->state == WEFT_NEIGHBOUR_OPEN || n->state == WEFT_NEIGHBOUR_FINISHED;
-    if (here && n->address.length && (start + i) % e->used != index)
+    if (here && n->address.length && (start + i) % e->used != index && !(named && n->is_source))
       told[count++] = n->address;
   }
-  return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
+  return weft_refer_write(WEFT_MESSAGE_REFER, named ? flags | WEFT_REFER_SOURCE : flags, told,
+                          count, out);
 }
 
 // --- What to do about it

@@ -28,7 +28,8 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
 // little and hides no true one.
 static void ask_newest(weft_engine *e, size_t index, uint64_t horizon, int64_t now_us) {
   const weft_neighbour *n = &e->neighbours[index];
-  if (!weft_play_lacks_time(e) || horizon <= (e->started ? e->horizon : 0))
+  if (!(weft_play_lacks_time(e) || (e->options->trust && weft_play_pressed(e, horizon))) ||
+      horizon <= (e->started ? e->horizon : 0))
     return;
   for (size_t i = 0; i < n->ask_count && e->started; i++)
     if (n->asks[i].request.kind == WEFT_REQUEST_MANIFEST)
@@ -242,7 +243,7 @@ static bool refused(weft_engine *e, weft_status status, size_t bytes) {
 
 weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us) {
-  if (neighbour >= e->options->neighbours_max || (!datagram && bytes))
+  if (neighbour >= e->options->neighbours_max || !datagram)
     return WEFT_E_ARGUMENT;
   if (!known(e, neighbour))
     return WEFT_E_STATE;

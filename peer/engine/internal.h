@@ -10,10 +10,8 @@ static inline int64_t weft_or(int64_t value, int64_t otherwise) {
   return value ? value : otherwise;
 }
 #define WEFT_TIMER(engine, name, otherwise) weft_or((engine)->options->timers.name, (otherwise))
-// Live: how far behind the source this peer plays.
-static inline int64_t weft_lag_us(const weft_engine *e) {
-  return weft_or(e->options->lag_us, 3000000);
-}
+// Live: how far behind the source this peer plays, as far as options tell (weft_lag_allowed).
+static inline int64_t weft_lag_us(const weft_engine *e) { return e->lag_us; }
 
 static inline bool weft_is_live(const weft_engine *e) { return e->options->mode == WEFT_MODE_LIVE; }
 static inline bool weft_is_paced(const weft_engine *e) {
@@ -290,6 +288,13 @@ bool weft_timed_by_rate(const weft_engine *engine);
 int64_t weft_segment_us(const weft_engine *engine);                        // 0: not known yet
 int64_t weft_segment_by_rate(const weft_engine *engine, uint64_t segment); // requires a rate
 int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known
+// Live: the lag that was asked for, or what a window holds if that is less, and a rate tells it.
+int64_t weft_lag_allowed(const weft_engine *engine);
+// The same where no rate tells it: by the times of what is known.
+int64_t weft_play_lag_us(const weft_engine *engine);
+// Whether windows would hold no more of a stream that has so many segments, and the next to be
+// played is to make room.
+bool weft_play_pressed(const weft_engine *engine, uint64_t horizon);
 void weft_play_manifest(weft_engine *engine, uint64_t segment, int64_t at_us, int64_t now_us);
 void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_play_tick(weft_engine *engine, int64_t now_us);
@@ -311,6 +316,8 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
+// A neighbour is at this address: the source, or perhaps a peer of which others said so.
+void weft_exchange_met(weft_engine *engine, const weft_neighbour *neighbour);
 // Playback moved: neighbours may be of no use now.
 void weft_exchange_sought(weft_engine *engine, int64_t now_us);
 weft_candidate *weft_candidate_at(const weft_engine *engine,
@@ -347,7 +354,10 @@ weft_status weft_source_open(weft_engine *engine, uint64_t segment, const uint8_
 
 // loads.c
 void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // asks for its wants
-void weft_loads_tick(weft_engine *engine, int64_t now_us);               // retries failed loads
+// A neighbour requests a segment. Returns whether it is here, or is being loaded for that.
+bool weft_loads_request(weft_engine *engine, size_t index, uint64_t segment, int64_t now_us);
+bool weft_loads_waits(const weft_engine *engine, uint64_t segment); // for the application
+void weft_loads_tick(weft_engine *engine, int64_t now_us);          // retries failed loads
 void weft_rereads_start(weft_engine *engine); // if it should, once the end is known
 void weft_rereads_keep(weft_engine *engine, uint64_t segment); // once it is complete
 void weft_rereads_end(weft_engine *engine);

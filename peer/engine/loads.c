@@ -216,6 +216,12 @@ static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
   return false;
 }
 
+static void load_into_place(weft_engine *e, uint64_t segment, int64_t now_us) {
+  weft_window_place(e, segment);
+  weft_window_slot(e, segment)->solo_us = now_us;
+  weft_tell(e, &weft_window_slot(e, segment)->tell_load);
+}
+
 // Asks the application for what a neighbour accepts and is not here. A place that another neighbour
 // still needs is not taken at once.
 void weft_loads_tell(weft_engine *e, size_t index, int64_t now_us) {
@@ -231,8 +237,37 @@ void weft_loads_tell(weft_engine *e, size_t index, int64_t now_us) {
       continue;
     if (!weft_share_load(e, n))
       return;
-    weft_window_place(e, s);
-    weft_window_slot(e, s)->solo_us = now_us;
-    weft_tell(e, &weft_window_slot(e, s)->tell_load);
+    load_into_place(e, s, now_us);
   }
+}
+
+// Whether a segment may be asked of the application.
+static bool loadable(const weft_engine *e, uint64_t segment) {
+  return weft_loads(e) ? segment < weft_window_total(e) : e->rereads && segment < e->released;
+}
+
+bool weft_loads_waits(const weft_engine *e, uint64_t segment) {
+  return loadable(e, segment) && weft_window_has(e, segment) &&
+         !weft_window_slot(e, segment)->segment;
+}
+
+// Where nothing is sent unless it is requested, what is here leaves only when somebody requests it.
+// So a neighbour that accepts it does not keep its place from what is requested, unless it requests
+// it, too: two viewers could each wait for a segment whose place the other's later one has.
+bool weft_loads_request(weft_engine *e, size_t index, uint64_t segment, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  weft_slot *slot = weft_window_slot(e, segment);
+  const uint64_t old = e->number[weft_place(e, segment)];
+  if (!e->options->policy->ask || !loadable(e, segment))
+    return old == segment;
+  if (old != segment) {
+    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    const bool asked = slot->asked_us && now_us - slot->asked_us < weft_ask_patience(e);
+    if (!want || !want->accepts || own(e, old) || (asked && kept(e, old, now_us)) ||
+        !weft_share_load(e, n))
+      return false;
+    load_into_place(e, segment, now_us);
+  }
+  slot->asked_us = now_us;
+  return true;
 }

@@ -148,9 +148,10 @@ typedef struct weft_requests {
   const uint8_t *entries; // in the datagram; read with weft_requests_get
 } weft_requests;
 
-enum { WEFT_REFER_WANTED = 1, WEFT_REFER_FULL = 2 };
+enum { WEFT_REFER_WANTED = 1, WEFT_REFER_FULL = 2, WEFT_REFER_SOURCE = 4 };
 typedef struct weft_refer {
-  uint8_t flags; // WANTED: answer with addresses; FULL: the sender takes no more neighbours
+  uint8_t flags; // WANTED: answer with addresses; FULL: the sender takes no more neighbours;
+                 // SOURCE: the first address is the source's
   uint8_t count;
   const uint8_t *addresses; // in the datagram, each a length and that many bytes
 } weft_refer;

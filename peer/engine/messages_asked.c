@@ -57,9 +57,11 @@ size_t weft_request_write(const weft_request *requests, size_t count, uint8_t *o
 weft_status weft_refer_parse(const uint8_t *d, size_t bytes, weft_refer *out) {
   *out = (weft_refer){.flags = d[2], .count = d[3], .addresses = d + WEFT_REFER_BYTES};
   const bool meet = d[1] == WEFT_MESSAGE_MEET;
-  const unsigned flags = meet ? WEFT_MEET_CALL : WEFT_REFER_WANTED | WEFT_REFER_FULL;
+  const unsigned flags =
+      meet ? WEFT_MEET_CALL : WEFT_REFER_WANTED | WEFT_REFER_FULL | WEFT_REFER_SOURCE;
   const size_t most = meet ? WEFT_MEET_MAX : WEFT_REFER_MAX;
-  if (out->flags & ~flags || out->count > most || (meet && out->count == 0))
+  const bool some = meet || out->flags & WEFT_REFER_SOURCE;
+  if (out->flags & ~flags || out->count > most || (some && out->count == 0))
     return WEFT_E_MALFORMED;
   size_t at = WEFT_REFER_BYTES;
   for (size_t i = 0; i < out->count; i++) {

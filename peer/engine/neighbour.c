@@ -40,8 +40,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
     n->origin = options->origin;
     n->is_source = options->is_source;
     n->dialled = options->dialled;
-    if (n->is_source)
-      weft_engine_set_source_address(e, &n->address);
+    weft_exchange_met(e, n);
   }
   memset(n->wants, 0, e->window * sizeof *n->wants);
   memset(n->marks, 0, e->window);

@@ -88,7 +88,47 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
   return e->timed_us + steps * each;
 }
 
-static int64_t startup(const weft_engine *e) { return weft_or(e->options->startup_us, 1000000); }
+// --- The lag
+//
+// The source drops a segment when it has made a window of others after it. A viewer that still
+// waits for its time then would find none of the following any more, for ever. So the lag is what
+// windows hold, at most: without the segment that is being played and the one that the source
+// makes.
+static uint64_t lag_segments(const weft_engine *e) { return e->window > 3 ? e->window - 2 : 1; }
+
+int64_t weft_lag_allowed(const weft_engine *e) {
+  const int64_t lag_us = weft_or(e->options->lag_us, 3000000);
+  if (!e->options->rate_bits_per_s)
+    return lag_us;
+  const int64_t held_us = weft_segment_by_rate(e, lag_segments(e));
+  return held_us < lag_us ? held_us : lag_us;
+}
+
+bool weft_play_pressed(const weft_engine *e, uint64_t horizon) {
+  return weft_is_live(e) && !weft_timed_by_rate(e) && e->started && horizon > lag_segments(e) &&
+         horizon - 1 - lag_segments(e) >= e->play;
+}
+
+// Whether the next segment is due whatever its time, by what is signed.
+static bool due_by_window(const weft_engine *e) {
+  return weft_play_pressed(e, e->timed_segment + 1);
+}
+
+int64_t weft_play_lag_us(const weft_engine *e) {
+  if (!weft_play_pressed(e, e->timed_segment + 2))
+    return weft_lag_us(e);
+  const int64_t held_us = e->timed_us - weft_segment_at(e, e->play) + weft_segment_us(e);
+  return held_us < weft_lag_us(e) ? held_us : weft_lag_us(e);
+}
+
+// --- When to play
+
+// Live, with a short lag: playback begins with what is here, not with what is still to be made.
+static int64_t startup(const weft_engine *e) {
+  const int64_t startup_us = weft_or(e->options->startup_us, 1000000);
+  const int64_t most_us = weft_lag_us(e) - weft_lag_us(e) / 4;
+  return weft_is_live(e) && startup_us > most_us ? most_us : startup_us;
+}
 
 static bool live_known(const weft_engine *e) {
   return weft_clock_offset(e->offset_us) != INT64_MAX;
@@ -259,7 +299,7 @@ static void notice_absence(weft_engine *e, int64_t now_us) {
 }
 
 static void play_due(weft_engine *e, int64_t now_us) {
-  while (live_due(e) && live_time(e, e->play) <= now_us) {
+  while (live_due(e) && (live_time(e, e->play) <= now_us || due_by_window(e))) {
     const bool complete = weft_window_slot(e, e->play)->complete;
     e->statistics.due++;
     e->statistics.in_time += complete;
@@ -282,7 +322,7 @@ static void live_look(weft_engine *e, int64_t now_us) {
     e->due_us = weft_segment_at(e, before);
     e->due_segment = before;
   }
-  if (live_next(e) > now_us)
+  if (live_next(e) > now_us && !due_by_window(e))
     return;
   if (live_slept(e, now_us)) {
     begin_again(e, now_us);
@@ -357,7 +397,10 @@ int64_t weft_play_deadline(const weft_engine *e) {
   if (e->self.source || !weft_is_paced(e))
     return WEFT_ENGINE_NEVER;
   if (weft_is_live(e))
-    return !e->started ? e->begin_us : live_due(e) ? live_next(e) : WEFT_ENGINE_NEVER;
+    return !e->started        ? e->begin_us
+           : !live_due(e)     ? WEFT_ENGINE_NEVER
+           : due_by_window(e) ? 0
+                              : live_next(e);
   if (!e->playing)
     return vod_ready(e) ? 0 : WEFT_ENGINE_NEVER;
   if (e->stalled)

@@ -69,8 +69,11 @@ typedef struct weft_slot {
   int64_t at_us, made_us; // from the manifest
   int64_t solo_us; // when `solo` was chosen; live source: when a request was last answered; a
                    // source that loads: when loading was requested; bulk: when it was completed
-  int64_t next_reveal_us;  // source
-  int64_t asked_reveal_us; // when the newest checksum was requested
+  int64_t next_reveal_us; // source
+  union {
+    int64_t asked_reveal_us; // when the newest checksum was requested
+    int64_t asked_us;        // loaded: when a neighbour last requested it
+  };
   uint64_t asked_made_us;
   uint32_t bytes;    // true length, from the manifest
   uint16_t waiting;  // held packets for which the trial has no room: it is full, but spoilt
@@ -260,6 +263,7 @@ typedef struct weft_candidate {
   bool calls : 1;   // it is calling us, and is to be called back at after_us
   bool meet : 1;    // the teller should tell it that we are calling
   bool source : 1;  // on demand: the stream's source can be called there
+  bool met : 1;     // and was met there: its key proved it
   uint16_t teller;  // the neighbour that told us of it; WEFT_NO_NEIGHBOUR: none that is still here
   int64_t after_us; // not to be dialled before
 } weft_candidate;
@@ -285,7 +289,9 @@ struct weft_engine {
   weft_engine_self self;
   const weft_codec *codec;
   weft_engine_scratch *scratch;
-  size_t window, window_mask;    // the mask is 0 unless the window is a power of two
+  size_t window;
+  uint32_t window_mask; // 0 unless the window is a power of two
+  uint32_t blocks_stride;
   uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
 
   // The window: segments tail .. tail + window - 1.
@@ -306,8 +312,7 @@ struct weft_engine {
   weft_policy_segment *held; // what the policy sees of the slots
   uint64_t *number;          // which segment is in each place
   uint8_t *blocks;           // uncoded: (window, stride) blocks that we hold or have asked for
-  size_t blocks_stride;
-  uint32_t tell; // events to be reported (weft_tell)
+  uint32_t tell;             // events to be reported (weft_tell)
   uint32_t next_owed;
   int64_t gather_us; // when to look at full segments again; a source that loads: when to retry
                      // failed loads
@@ -317,6 +322,7 @@ struct weft_engine {
   uint64_t timed_segment; // the newest whose time is known: timed_us, and segment_us for each one
                           // after it
   int64_t timed_us, segment_us;
+  int64_t lag_us; // live
   weft_shortage shortage;
   union {                 // unions because a simulator has many engines
     uint64_t due_segment; // live, by the rate: the segment with media time due_us, cached because

@@ -9,11 +9,23 @@
 // time.
 #include "peer/engine/internal.h"
 
-enum { LOADED_US = 5000000 }; // for streams that play: a source can load again what it loads
+enum {
+  LOADED_US = 5000000, // for streams that play: a source can load again what it loads
+  LEAST_MAPS = 4       // bulk: so many repeated maps fit into any patience
+};
 
 // How long a neighbour may make no progress; 0: no limit.
 static int64_t patience(const weft_engine *e) {
   return !weft_is_paced(e) ? e->options->patience_us : weft_loads(e) ? LOADED_US : 0;
+}
+
+// The same for a neighbour that sends maps. Each supplier draws anew after each map whether it
+// sends one of the last packets, so honest peers get none now and then, and then have nothing to
+// say until they repeat the map: a shorter patience would give them up for that.
+static int64_t patience_if_mapped(const weft_engine *e) {
+  const int64_t least_us = weft_is_paced(e) ? 0 : LEAST_MAPS * WEFT_TIMER(e, map_idle_us, 1000000);
+  const int64_t patience_us = patience(e);
+  return patience_us > least_us ? patience_us : least_us;
 }
 
 static bool here(const weft_engine *e, uint64_t segment) {
@@ -65,7 +77,7 @@ int64_t weft_wait_deadline(const weft_engine *e, size_t index) {
     return WEFT_ENGINE_NEVER;
   const int64_t here_us = here(e, w->lacks) ? weft_window_slot(e, w->lacks)->solo_us : 0;
   const int64_t since_us = here_us > w->since_us ? here_us : w->since_us;
-  return since_us + (w->has_room ? 1 : 2) * patience_us;
+  return since_us + (w->has_room ? 1 : 2) * patience_if_mapped(e);
 }
 
 void weft_wait_look(weft_engine *e, size_t index, int64_t now_us) {

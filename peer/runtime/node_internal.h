@@ -35,6 +35,7 @@ enum {
   NODE_TRACKER_US = 5000000,   // the same for a tracker
   NODE_BESIDE_US = 3000000,    // further silence after which it is dialled again, besides
   NODE_PATIENCE_US = 30000000, // how long a fetch waits for a neighbour that makes no progress
+  NODE_SAID_US = 60000000,     // and the lag: how long a peer's word of a successor counts
   NODE_SLACK_US = 1000         // what is due within this time is sent at once
 };
 enum {
@@ -111,6 +112,7 @@ struct weft_node {
   weft_stream successor;     // id 0: none is known
   weft_address successor_at; // the node that announced it
   bool successor_by_source;
+  int64_t successor_us; // when it was announced last
   bool leaving, more_output;
   bool ended; // the end of a live stream is known, and a neighbour had all of it
   uint64_t send_dropped;

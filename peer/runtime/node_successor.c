@@ -28,17 +28,27 @@ static bool may_succeed(const weft_node *node, const weft_stream *other) {
          weft_node_can_have(node, other);
 }
 
+// Whether a successor is known. What the source said stays true. A peer may have lied, or the
+// stream that it named may be over: its word counts while what is left is played, and a minute
+// more, in which others confirm it.
+static bool has_successor(const weft_node *node) {
+  const int64_t counts_us = NODE_SAID_US + (int64_t)node->stream.lag_ms * 1000;
+  return node->successor.id != 0 &&
+         (node->successor_by_source || node->now_us - node->successor_us < counts_us);
+}
+
 void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {
   const node_link *l = &node->links[link];
   weft_node_event event = {
       .kind = WEFT_NODE_ANOTHER_STREAM, .address = l->address, .public_key = l->public_key};
   if (may_succeed(node, other)) {
     const bool by_source = memcmp(l->public_key, other->source_key, 32) == 0;
-    if (node->successor.id && node->successor_by_source && !by_source)
+    if (has_successor(node) && node->successor_by_source && !by_source)
       return; // the source itself is known to have one
     node->successor = *other;
     node->successor_at = l->address;
     node->successor_by_source = by_source;
+    node->successor_us = node->now_us;
     event.kind = WEFT_NODE_SUCCESSOR;
     event.by_source = by_source;
   } else if (!weft_node_is_bootstrap(node, &l->address)) {
@@ -51,10 +61,10 @@ void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {
 weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
   const weft_stream stream = node->successor;
   const weft_address at = node->successor_at;
-  if (!node->engine || stream.id == 0 || node->leaving)
-    return WEFT_E_STATE;
   if (now_us > node->now_us)
     node->now_us = now_us;
+  if (!node->engine || !has_successor(node) || node->leaving)
+    return WEFT_E_STATE;
   for (size_t link = 0; link < node->options.links_max; link++)
     if (node->links[link].used && !node->links[link].tracker) {
       const bool open = node->links[link].open;

@@ -14,7 +14,7 @@ static const char *const kinds[] = {"swarm", "server", "store", NULL};
 static const char *const modes[] = {"bulk", "vod", "live", NULL};
 static const char *const schemes[] = {"push", "pull", "source-only", "rarest", NULL};
 static const char *const fidelities[] = {"bytes", "coefficients", "rank", NULL};
-static const char *const topologies[] = {"tracker", "graph", "source", NULL};
+static const char *const topologies[] = {"tracker", "graph", "source", "peer", NULL};
 static const char *const latencies[] = {"uniform", "plane", "matrix", NULL};
 static const char *const arrivals[] = {"together", "poisson", "flash", "trace", NULL};
 static const char *const departures[] = {"stay", "exponential", "pareto", NULL};
@@ -104,7 +104,7 @@ static const key_row rows[] = {
     {"network", "queue", "longest wait in an uplink or downlink", KEY_TIME, AT(queue_us), 1000,
      3600 * S, NULL},
     {"network", "topology",
-     "tracker, source (joiners know only its address), or graph (fixed, random)", KEY_NAME,
+     "tracker, source or peer (joiners know only its address), or graph (fixed, random)", KEY_NAME,
      AT(topology), 0, 0, topologies},
     {"network", "latency", "uniform, plane or matrix", KEY_NAME, AT(latency), 0, 0, latencies},
     {"network", "delay-min", "smallest one-way delay of a path", KEY_TIME, AT(delay_min_us), 100,

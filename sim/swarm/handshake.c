@@ -143,9 +143,11 @@ static weft_status take_opened(weft_sim_share *share, weft_sim_peer *p, const we
 
 // Whether the peer admits another. Behind a NAT it admits only peers that it dials itself, and not
 // even those if one of the two NATs is symmetric: its port is not the one that the other side
-// expects.
+// expects. Without a stream it admits nobody.
 static bool lets_in(const weft_sim_share *share, weft_sim_peer *p, uint32_t other) {
   const weft_sim_model *model = &share->swarm->model;
+  if (!p->has_stream)
+    return false;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     if (p->banned[i] == other)
       return false;

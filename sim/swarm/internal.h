@@ -83,6 +83,7 @@ typedef struct weft_sim_peer {
   uint32_t sequence;
   uint8_t state, class_index;
   bool free_rider, polluter, nat, bad, sampled;
+  bool has_stream; // it has learned which one: from a peer, if that is all that it was given
   weft_sim_rng engine_rng, link_rng;
   weft_sim_link up, down;
   uint64_t hash;

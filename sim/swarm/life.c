@@ -144,6 +144,14 @@ static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t n
   return weft_sim_dial_to(share, p, &source, false, now_us);
 }
 
+// Dials some peer that is present, which is all that a joiner knows, or one that lost all others.
+static weft_status ask_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const uint32_t other = weft_sim_find_peer(&share->swarm->model, p->id, now_us, &p->link_rng);
+  const weft_peer_address address = weft_sim_address(other);
+  return p->degree || other == p->id ? WEFT_OK
+                                     : weft_sim_dial_to(share, p, &address, false, now_us);
+}
+
 // --- The peer's timers other than its engine's
 
 int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
@@ -184,6 +192,9 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
     WEFT_TRY(weft_sim_feed(share, p, now_us));
   if (p->tracker_us <= now_us && swarm->parameters.topology == WEFT_SIM_BOOTSTRAP) {
     WEFT_TRY(ask_source(share, p, now_us));
+    p->tracker_us = now_us + WEFT_SIM_BOOTSTRAP_US;
+  } else if (p->tracker_us <= now_us && swarm->parameters.topology == WEFT_SIM_INVITED) {
+    WEFT_TRY(ask_peer(share, p, now_us));
     p->tracker_us = now_us + WEFT_SIM_BOOTSTRAP_US;
   } else if (p->tracker_us <= now_us) {
     if (p->degree < swarm->parameters.neighbours)
@@ -227,6 +238,7 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   const weft_sim_parameters *o = &swarm->parameters;
   WEFT_TRY(new_engine(share, p));
   p->state = WEFT_SIM_ONLINE;
+  p->has_stream = p->id == 0 || o->topology != WEFT_SIM_INVITED;
   for (size_t i = 0; i < o->neighbours_max; i++)
     weft_sim_contacts(share, p)[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_DIALS; i++)

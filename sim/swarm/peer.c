@@ -46,6 +46,7 @@ weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, u
       .peer = other,
       .delay_us = (uint32_t)weft_sim_delay_us(&share->swarm->model, peer->id, other)};
   peer->degree++;
+  peer->has_stream = true;
   return WEFT_OK;
 }
 

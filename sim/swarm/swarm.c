@@ -106,7 +106,8 @@ static void set_engine(weft_sim_share *share) {
     share->source.window = WEFT_ENGINE_SOURCE_WINDOWS * o->window;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
-  if (o->topology == WEFT_SIM_BOOTSTRAP) // like a node: it accepts calls and makes none
+  if (o->topology == WEFT_SIM_BOOTSTRAP || o->topology == WEFT_SIM_INVITED)
+    // Like a node: it accepts calls and makes none.
     share->source.neighbours_target = 0;
 }
 

@@ -230,6 +230,38 @@ START_TEST(large_memory_is_taken_as_asked) {
 }
 END_TEST
 
+// Memory that was freed stays with the context until it is trimmed, scratch of calls included;
+// pinned memory can be allocated again afterwards.
+START_TEST(a_trim_gives_back_what_is_kept) {
+  const size_t gib = (size_t)1 << 30, pinned_bytes = (size_t)8 << 20;
+  if (!start("a_trim_gives_back_what_is_kept", 1))
+    return;
+  weft_ctx_trim(NULL);
+  weft_ctx *ctx = open_on(0);
+  work(ctx, current());
+  const size_t before = left_bytes();
+  if (before < 2 * gib) {
+    printf("SKIPPED a_trim_gives_back_what_is_kept: it needs 2 GiB, %zu MiB are left\n",
+           before >> 20);
+    weft_ctx_free(ctx);
+    return;
+  }
+  void *memory, *pinned;
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, gib, &memory));
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_PINNED, pinned_bytes, &pinned));
+  weft_free(ctx, WEFT_MEM_DEVICE, memory);
+  weft_free(ctx, WEFT_MEM_PINNED, pinned);
+  taken(before, gib);
+  weft_ctx_trim(ctx);
+  taken(before, 0);
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_PINNED, pinned_bytes, &pinned));
+  memset(pinned, 1, pinned_bytes);
+  weft_free(ctx, WEFT_MEM_PINNED, pinned);
+  work(ctx, current());
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("beside a program's own CUDA");
   TCase *cases = tcase_create("beside");
@@ -238,6 +270,7 @@ int main(void) {
   tcase_add_test(cases, a_context_of_another_device_stays);
   tcase_add_test(cases, a_later_context_of_the_device_stays);
   tcase_add_test(cases, large_memory_is_taken_as_asked);
+  tcase_add_test(cases, a_trim_gives_back_what_is_kept);
   suite_add_tcase(suite, cases);
   return test_main(suite);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Injected failures of the CUDA runtime: each gives a status, nothing leaks, and results before and
-// after it are right. The first three tests need no GPU.
+// after it are right. The first four tests need no GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 #include "tests/cuda/gpu.h"
@@ -46,6 +47,23 @@ START_TEST(unknown_row_is_an_error) {
   weft_ctx *ctx = NULL;
   ck_assert_int_eq(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda-nothing"}),
                    WEFT_E_BACKEND_UNKNOWN);
+}
+END_TEST
+
+// What makes a context useless is not mistaken for a failed call that may be repeated, even if the
+// toolkit has no name for it. By CUDA 13's driver_types.h: what leaves the process "in an
+// inconsistent state", hardware that has failed, and contexts, servers and runtimes that are gone.
+START_TEST(errors_that_lose_the_device) {
+  static const int lost[] = {4,   46,  214, 220, 226, 700, 702, 709, 710, 714,
+                             715, 716, 717, 718, 719, 721, 806, 810, 911};
+  static const int failed[] = {1, 3, 35, 100, 101, 209, 400, 701, 720, 801, 900, 999, 10000};
+  for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+    ck_assert_int_eq(weft_cuda_status_of(lost[i]), WEFT_E_DEVICE_LOST);
+  for (size_t i = 0; i < sizeof failed / sizeof *failed; i++)
+    ck_assert_int_eq(weft_cuda_status_of(failed[i]), WEFT_E_DEVICE);
+  ck_assert_int_eq(weft_cuda_status_of(0), WEFT_OK);
+  ck_assert_int_eq(weft_cuda_status_of(2), WEFT_E_DEVICE_NOMEM);
+  ck_assert_int_eq(weft_cuda_status_of(600), WEFT_PENDING);
 }
 END_TEST
 
@@ -469,6 +487,7 @@ int main(void) {
   tcase_add_test(cases, no_driver);
   tcase_add_test(cases, no_device);
   tcase_add_test(cases, unknown_row_is_an_error);
+  tcase_add_test(cases, errors_that_lose_the_device);
   tcase_add_loop_test(cases, every_runtime_call_fails_once, 0,
                       2 * (int)(sizeof errors / sizeof *errors));
   tcase_add_test(cases, every_call_of_long_transfers_fails_once);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source text of made kernels (storage_source.h), executed line by line on the CPU: shards come
-// from the requested places, and the result is the product. Needs no GPU.
+// from the requested places, and the result is the product; and its compiler. Needs no GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/storage_source.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
@@ -296,12 +297,28 @@ START_TEST(entries) {
 }
 END_TEST
 
+// A store tells builds of the compiler apart, as its version alone does not.
+START_TEST(builds_have_names) {
+  const char *version = weft_nvrtc_version(), *build = weft_nvrtc_build();
+  if (!version[0]) {
+    printf("SKIPPED builds_have_names: it needs NVRTC (libnvrtc.so)\n");
+    ck_assert_str_eq(build, "");
+    return;
+  }
+  ck_assert_int_eq(strncmp(build, version, strlen(version)), 0);
+  ck_assert_int_eq(strncmp(build + strlen(version), " build ", 7), 0);
+  ck_assert_uint_eq(strlen(build), strlen(version) + 7 + 16);
+  ck_assert_ptr_eq(weft_nvrtc_build(), build);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("text of made kernels");
   TCase *cases = tcase_create("bytes and packets");
   tcase_set_timeout(cases, 120);
   tcase_add_loop_test(cases, steps, 0, 2);
   tcase_add_loop_test(cases, entries, 0, 2);
+  tcase_add_test(cases, builds_have_names);
   suite_add_tcase(suite, cases);
   return test_main(suite);
 }

@@ -115,7 +115,7 @@ def engines():
         "ended": both + step(0, manifest(2, 0, 0, 1, 128)) + step(1, ranks(0, 2, 128, 0, 0)) + manifests + blocks,
         "revealed": both + manifests + step(1, block(0, 0), 60) + step(1, revealed(0, 9)) + step(1, checksum(0, 400000)) + blocks,
         "asked": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, request(*asked)) * 3 + step(1, request(asked[0])) * 9,
-        "referred": both + step(0, refer(1)) + step(0, refer(0, b"ab", b"cde")) + step(1, refer(2, b"f" * 20)) + step(0, b"", 127) * 9,
+        "referred": both + step(0, refer(1)) + step(0, refer(0, b"ab", b"cde")) + step(0, refer(4, b"gh", b"ab")) + step(1, refer(6, b"f" * 20)) + step(0, b"", 127) * 9,
         "met": both + step(0, b"", 127) * 3 + step(0, refer(0, b"cd", b"e")) + step(0, meet(0, b"a", b"b", b"x")) + step(1, meet(1, b"yz")) + step(0, b"", 100) * 9,
         "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
     }

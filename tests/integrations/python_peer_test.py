@@ -41,8 +41,8 @@ class Network:
                 if random.random() >= self.loss:
                     self.way.append((self.now_us + DELAY_US, index, who[neighbour], datagram))
 
-    def step(self):
-        due = [engine.deadline_us for engine in self.engines] + [self.way[0][0] if self.way else None]
+    def step(self, latest_us=None):
+        due = [engine.deadline_us for engine in self.engines] + [self.way[0][0] if self.way else None, latest_us]
         self.now_us = max(self.now_us, min(at_us for at_us in due if at_us is not None))
         while self.way and self.way[0][0] <= self.now_us:
             _, sender, receiver, datagram = self.way.pop(0)
@@ -152,6 +152,23 @@ class Streams(unittest.TestCase):
         network.engines[1].leave()
         network.run(lambda: any(e.kind == weft.EventKind.NEIGHBOUR_LOST for e in network.events[0]))
         self.assertEqual(network.events[0][-1].reason, weft.LostReason.LEFT)
+
+    def test_live_with_the_default_window_and_a_short_one(self):
+        for rate, named in ((4_000_000, {}), (2_000_000, {"window": 8})):
+            options = weft.EngineOptions(stream=5, blocks=32, block_bytes=1000, mode=weft.Mode.LIVE,
+                                         neighbours_max=3, rate_bits_per_s=rate, **named)
+            data = random.randbytes(options.segment_bytes * 70 + 77)
+            network, sent = self.row(options), 0
+            while not all(engine.done for engine in network.engines[1:]):
+                if sent < len(data) and sent * 8_000_000 // rate <= network.now_us:
+                    network.engines[0].put(memoryview(data)[sent:sent + options.segment_bytes], network.now_us)
+                    sent += options.segment_bytes
+                network.step(sent * 8_000_000 // rate if sent < len(data) else None)
+                network.drink()
+                self.assertLess(network.now_us, 30_000_000)
+            self.assertEqual([bytes(r) == data for r in network.received[1:]], [True, True])
+            held_us = 3_000_000 if not named else 6 * options.segment_bytes * 8_000_000 // rate
+            self.assertEqual([e.statistics.lag_us for e in network.engines[1:]], [held_us] * 2)
 
     def test_a_receiver_reads_back(self):
         options = self.options(trust=weft.Identity.from_seed(key()), ahead=2)

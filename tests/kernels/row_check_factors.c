@@ -28,7 +28,7 @@ static bool run_product(row_check *check, const product *p, const row_check_shap
   // A copy of the row for which every matrix is worth its factors.
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;
-  kernel.steps_product = kernel.steps_sum = kernel.steps_entry = 0;
+  kernel.steps_product = kernel.steps_sum = kernel.steps_entry = kernel.steps_act = 0;
   // Stores that bypass the caches need aligned rows.
   kernel.steps_past = c->len % 64 == 0 ? 0 : SIZE_MAX;
   row.host = &kernel;
@@ -115,7 +115,7 @@ static bool run_transforms(row_check *check, test_rng *rng) {
     seen |= kinds;
     // Rows aligned to lines, which may be stored past the caches; unaligned rows; and rows with a
     // tail.
-    row_check_shape c = {.m = m, .k = k, .len = 64 * (32 + test_rng_below(rng, most))};
+    row_check_shape c = {.m = m, .k = k, .len = 64 * (4 + test_rng_below(rng, most))};
     if (!run(check, &steps, &c, 0, rng))
       return false;
     c.offset = 1 + test_rng_below(rng, 63);
@@ -208,7 +208,7 @@ static bool run_detour(row_check *check, const test_steps *known, bool *found, u
   if (made) {
     const row_check_shape c = {.m = d.is.m,
                                .k = d.k,
-                               .len = 64 * (32 + test_rng_below(rng, 60)) + test_rng_below(rng, 2),
+                               .len = 256 + test_rng_below(rng, 4000),
                                .offset = test_rng_below(rng, 2) * test_rng_below(rng, 64)};
     product p = {.factors = made, .a = d.all};
     describe(&p, "a detour by", known);
@@ -252,8 +252,9 @@ bool row_check_factors(row_check *check) {
     test_steps_random(&rng, k, m, slots, test_rng_below(&rng, 120), &steps);
     if (check->step > 1 && round % check->step != 0)
       continue;
-    const size_t part = round % 2 ? 64 : 1,
-                 len = 1900 + test_rng_below(&rng, round % 4 ? 4000 : 20000);
+    const size_t part = round % 2 ? 64 : 1, len = 200 + test_rng_below(&rng, round % 3   ? 1000
+                                                                             : round % 4 ? 6000
+                                                                                         : 20000);
     const row_check_shape c = {.m = m,
                                .k = k,
                                .len = len / part * part,

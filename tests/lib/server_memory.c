@@ -154,6 +154,30 @@ START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
 }
 END_TEST
 
+// A product whose packets find room, but not the next power of two, is made. Its memory is not
+// kept: no other product could use it.
+START_TEST(packets_that_just_fit_are_made) {
+  enum { PACKETS = SLAB_BYTES / 2 / STRIDE + 1, BYTES = PACKETS * STRIDE };
+  server_memory tight;
+  server_memory_init(&tight);
+  weft_ctx *ctx = server_context(NULL, &tight.allocator);
+  weft_server *server = server_on(&ctx, 1, uncalibrated);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  serve(server, 16); // what the server needs besides is there
+  const size_t before = atomic_load(&tight.live_bytes);
+  leave(&tight, BYTES + (64 << 10)); // and their coefficients
+  serve(server, PACKETS);
+  ck_assert_uint_lt(atomic_load(&tight.live_bytes), before + (64 << 10));
+  leave(&tight, SIZE_MAX / 2);
+  serve(server, PACKETS);
+  ck_assert_uint_eq(atomic_load(&tight.large), 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
+}
+END_TEST
+
 // --- requests ---
 
 static void small_products(weft_server_options *options) {
@@ -259,6 +283,7 @@ void server_add_memory_tests(TCase *cases) {
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
   tcase_add_test(cases, small_slabs_are_kept_for_all_that_are_under_way);
   tcase_add_loop_test(cases, kept_slabs_are_given_back_when_memory_lacks, 0, 5);
+  tcase_add_test(cases, packets_that_just_fit_are_made);
   tcase_add_loop_test(cases, memory_of_requests_goes_with_them, 0, 2);
   tcase_add_test(cases, products_that_fit_alone_are_made);
   tcase_add_test(cases, coefficients_take_a_bounded_room);

@@ -129,6 +129,25 @@ START_TEST(who_says_nothing_gets_no_more_time) {
 }
 END_TEST
 
+static fixture_fate nothing_arrives_for_a_while(swarm *s, size_t from, size_t to) {
+  const bool silent = s->now_us >= SECOND / 2 && s->now_us < 3 * SECOND;
+  return silent ? (fixture_fate){.copies = 0} : swarm_lossy(s, from, to);
+}
+
+// A patience that is shorter than what some repeated maps take gives up nobody who sends maps: the
+// source would drop what the peer lacks.
+START_TEST(patience_outlasts_some_maps) {
+  swarm *s = fetchers(7, WEFT_MODE_BULK, SECOND / 10);
+  s->fate = nothing_arrives_for_a_while;
+  swarm_connect(s, 1, 0);
+  swarm_run(s, SECOND / 2);
+  EXPECT(s->node[1].read > 0 && s->node[1].read < SEGMENTS);
+  swarm_run(s, 4 * PATIENCE);
+  EXPECT(s->node[1].read == SEGMENTS && !s->node[1].wrong);
+  swarm_free(s);
+}
+END_TEST
+
 // An on-demand source keeps a loaded segment for those that lack it only until others need the
 // place: 20 s of stream took more than two minutes.
 START_TEST(what_is_loaded_is_not_kept_for_liars) {
@@ -164,6 +183,7 @@ int main(void) {
   tcase_add_test(t, who_waits_for_a_liar_is_waited_for);
   tcase_add_test(t, who_comes_again_gets_no_more_time);
   tcase_add_test(t, who_says_nothing_gets_no_more_time);
+  tcase_add_test(t, patience_outlasts_some_maps);
   tcase_add_test(t, without_a_limit_all_wait);
   tcase_add_test(t, what_is_loaded_is_not_kept_for_liars);
   tcase_add_test(t, who_lacks_what_was_dropped_gets_no_more_time);

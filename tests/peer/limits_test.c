@@ -33,6 +33,46 @@ START_TEST(segments_that_no_message_can_name_are_refused) {
 }
 END_TEST
 
+// No datagram is the caller's mistake, an empty one is its sender's.
+START_TEST(no_datagram_is_refused_as_an_argument) {
+  const uint8_t empty = 0;
+  scene s;
+  scene_new(&s, WEFT_MODE_BULK, false, false, 0);
+  scene_add(&s, 0, 0, WINDOW);
+  EXPECT_STATUS(scene_say(&s, 0, NULL, 0), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(scene_say(&s, 0, NULL, 5), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(scene_say(&s, 0, &empty, 0), WEFT_E_MALFORMED);
+  EXPECT(scene_statistics(&s).refused == 1);
+  scene_free(&s);
+}
+END_TEST
+
+// As peer_options.h says: more than the window, and more than there is room for, are as much as
+// there is.
+START_TEST(options_beyond_others_are_as_much_as_these) {
+  scene s;
+  weft_engine *engine;
+  scene_new(&s, WEFT_MODE_BULK, false, false, 0);
+  s.options.ahead = WINDOW + 1;
+  s.options.neighbours_target = MOST + 1;
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &engine));
+  weft_engine_free(s.engine);
+  s.engine = engine;
+  for (uint8_t i = 0; i < 2 * MOST; i++)
+    weft_engine_add_address(engine, &(weft_peer_address){.length = 1, .bytes = {i}});
+  scene_add(&s, 0, 0, WINDOW);
+  scene_run(&s, SECOND / 10);
+  EXPECT(s.dials > 0 && s.map_count <= WINDOW && s.hello_window <= WINDOW);
+  for (size_t i = 1; i < MOST; i++)
+    scene_add(&s, i, 0, WINDOW);
+  const size_t dials = s.dials;
+  scene_run(&s, 5 * SECOND);
+  EXPECT(s.dials == dials);
+  scene_free(&s);
+}
+END_TEST
+
 static unsigned most_in_flight, least_in_flight;
 
 static bool watch(void *user, const weft_policy_view *view, const weft_rng *rng,
@@ -208,6 +248,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("limits");
   TCase *t = tcase_create("limits");
+  tcase_add_test(t, no_datagram_is_refused_as_an_argument);
+  tcase_add_test(t, options_beyond_others_are_as_much_as_these);
   tcase_add_test(t, segments_that_no_message_can_name_are_refused);
   tcase_add_test(t, more_packets_in_flight_than_are_counted_are_many);
   tcase_add_test(t, nobody_is_answered_as_often_as_he_asks);

@@ -9,7 +9,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-enum { N = 5, K = 32, KINDS = 18, ROOM = 256 };
+enum { N = 5, K = 32, KINDS = 19, ROOM = 256 };
 
 static weft_status parse(const uint8_t *bytes, size_t count, weft_message *out) {
   return weft_message_parse(bytes, count, 7, N, K, out);
@@ -76,8 +76,10 @@ static size_t make_asking(size_t which, uint8_t *out) {
                             out);
   case 2:
     return weft_refer_write(WEFT_MESSAGE_MEET, 0, addresses, 2, out);
-  default:
+  case 3:
     return weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, addresses, 1, out);
+  default:
+    return weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_SOURCE, addresses, 1, out);
   }
 }
 
@@ -128,6 +130,8 @@ static size_t make(size_t which, uint8_t *out) {
   case 12:
   case 13:
     return make_asking(which - 10, out);
+  case 18:
+    return make_asking(4, out);
   default:
     return make_packet((weft_packet_mode)(which - 14), out);
   }
@@ -203,6 +207,8 @@ START_TEST(signed_and_asking_messages_come_back) {
   EXPECT(m.kind == WEFT_MESSAGE_MEET && m.as.meet.count == 2 && m.as.meet.flags == 0);
   EXPECT_OK(parse(bytes, make(13, bytes), &m));
   EXPECT(m.kind == WEFT_MESSAGE_MEET && m.as.meet.count == 1 && m.as.meet.flags == WEFT_MEET_CALL);
+  EXPECT_OK(parse(bytes, make(18, bytes), &m));
+  EXPECT(m.as.refer.count == 1 && m.as.refer.flags == WEFT_REFER_SOURCE);
 }
 END_TEST
 
@@ -245,6 +251,7 @@ START_TEST(the_bytes_are_those_of_the_document) {
   const uint8_t refer[] = {1, 26, 3, 2, 6, 1, 2, 3, 4, 5, 6, 1, 9};
   const uint8_t meet[] = {1, 27, 0, 2, 6, 1, 2, 3, 4, 5, 6, 1, 9};
   const uint8_t call[] = {1, 27, 1, 1, 6, 1, 2, 3, 4, 5, 6};
+  const uint8_t source[] = {1, 26, 4, 1, 6, 1, 2, 3, 4, 5, 6};
   const uint8_t hello[] = {1,    16, 0,    1,    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
                            0x88, 0,  5,    0,    4,    0,    0,    0,    32,   0,    0,
                            0,    1,  0xFF, 0xFF, 0xFF, 0xFF, 0,    0,    0,    3};
@@ -254,6 +261,7 @@ START_TEST(the_bytes_are_those_of_the_document) {
   EXPECT(make(11, bytes) == sizeof refer && memcmp(bytes, refer, sizeof refer) == 0);
   EXPECT(make(12, bytes) == sizeof meet && memcmp(bytes, meet, sizeof meet) == 0);
   EXPECT(make(13, bytes) == sizeof call && memcmp(bytes, call, sizeof call) == 0);
+  EXPECT(make(18, bytes) == sizeof source && memcmp(bytes, source, sizeof source) == 0);
   EXPECT(make(0, bytes) == sizeof hello && memcmp(bytes, hello, sizeof hello) == 0);
   EXPECT(make(1, bytes) == WEFT_MAP_BYTES + 6 && make(2, bytes) == WEFT_MAP_BYTES + 3);
   EXPECT(make(7, bytes) == 136 && make(8, bytes) == 92 + 8 * N && make(10, bytes) == 12 + 4 * 20);
@@ -339,10 +347,11 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
              {10, 42, 4},               // blocks past the last
              {10, 43, 65},              // and with some before it
              {10, 31, 1},               // a mask that means nothing
-             {11, 2, 4},                // an unknown flag
+             {11, 2, 8},                // an unknown flag
              {11, 4, 21},               // an address that is too long
              {11, 4, 0},                // and an empty one
              {12, 2, 2},                // an unknown flag
+             {12, 2, 4},                // a flag of REFER alone
              {12, 3, 0},                // no address to meet
              {13, 4, 21},  {16, 4, 1}}; // a segment past the limit
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -356,6 +365,10 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
   const weft_pace unstamped = {.sent = 17}; // 0 is sent as 1
   uint8_t bytes[ROOM];
   weft_message m;
+  EXPECT_OK(parse(bytes, weft_refer_write(WEFT_MESSAGE_REFER, 0, NULL, 0, bytes), &m));
+  EXPECT_STATUS(
+      parse(bytes, weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_SOURCE, NULL, 0, bytes), &m),
+      WEFT_E_MALFORMED); // no source is named
   EXPECT_STATUS(parse(bytes, weft_pace_write(&unstamped, bytes), &m), WEFT_E_MALFORMED);
   weft_manifest nothing = {.last = true, .segment = 1}; // the end alone
   EXPECT_OK(parse(bytes, weft_manifest_write(&nothing, bytes), &m));

@@ -81,6 +81,54 @@ END_TEST
 START_TEST(a_neighbour_refers_to_where_they_are) { expect_new_address(WEFT_NODE_SOURCE); }
 END_TEST
 
+// Whether the last message is a REFER that names the source first.
+static bool names_source(const stranger *told, const stranger *source) {
+  const uint16_t port = source->address.port;
+  return told->told_bytes > 4 + 1 + ENTRY && told->told[1] == WEFT_MESSAGE_REFER &&
+         told->told[2] == WEFT_REFER_SOURCE && told->told[4] == ENTRY &&
+         told->told[4 + ENTRY - 1] == port >> 8 && told->told[4 + ENTRY] == (port & 0xff);
+}
+
+// A viewer on demand tells its neighbours where the source is.
+START_TEST(a_viewer_refers_to_the_source) {
+  static const uint8_t joining[BLOB] = {1};
+  stranger x[BOTH + 1];
+  uint8_t blob[BLOB], key[32];
+  weft_address address;
+  meeting m = {0};
+  EXPECT_OK(weft_ctx_new(&m.ctx, NULL));
+  m.bytes = weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_WANTED, NULL, 0, m.question);
+  stranger_key(0, key);
+  stranger_describes(blob, WEFT_NODE_SOURCE, 1, key);
+  blob[2] = WEFT_MODE_VOD;
+  stranger_new(&x[0], m.ctx, 0, blob);
+  m.node = node_telling(m.ctx, &x[0].address, NULL, NULL);
+  turn_for(m.node, x, 1, SECOND / 5);
+  EXPECT_OK(weft_node_address(m.node, &address));
+  for (size_t i = 1; i <= BOTH; i++)
+    stranger_calls(&x[i], m.ctx, i, joining, &address);
+  turn_for(m.node, x, BOTH + 1, SECOND / 5);
+  for (size_t i = 0; i <= BOTH; i++)
+    stranger_greets(&x[i]);
+  EXPECT(weft_node_neighbours(m.node) == BOTH + 1);
+  for (int moved = 0; moved < 2; moved++) {
+    bool named = false;
+    for (int i = 0; i < 20 && !named; i++) { // the node asks questions, too, and sees x[0] move
+      for (size_t k = 0; k < BOTH; k++)
+        stranger_says(&x[k], m.question, m.bytes);
+      turn_for(m.node, x, BOTH + 1, SECOND / 20);
+      named = names_source(&x[1], &x[0]);
+    }
+    EXPECT(named);
+    stranger_moves(&x[0]);
+  }
+  weft_node_free(m.node);
+  for (size_t i = 0; i <= BOTH; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(m.ctx);
+}
+END_TEST
+
 // --- Ports at routers
 
 // docs/peer/tracker.md: version, kind, 0 (2), then an address.
@@ -253,6 +301,7 @@ int main(void) {
   TCase *tc = tcase_create("node moves");
   tcase_add_test(tc, a_tracker_lists_where_they_are);
   tcase_add_test(tc, a_neighbour_refers_to_where_they_are);
+  tcase_add_test(tc, a_viewer_refers_to_the_source);
   tcase_add_test(tc, a_tracker_lists_mapped_ports);
   tcase_add_test(tc, a_neighbour_refers_to_mapped_ports);
   tcase_add_test(tc, what_is_malformed_is_passed_over);

@@ -22,18 +22,6 @@ static void on_event(void *user, const weft_node_event *event) {
   s->neighbours += event->kind == WEFT_NODE_NEIGHBOUR;
 }
 
-// The key of a stranger with that number.
-static void key_of(uint64_t number, uint8_t out[32]) {
-  weft_rng_chacha chance;
-  weft_identity identity;
-  uint8_t seed[32];
-  weft_rng_chacha_seed(&chance, fixture_seed(), 100 + number);
-  const weft_rng rng = weft_rng_chacha_table(&chance);
-  rng.fill(rng.user, seed, sizeof seed);
-  weft_identity_from_seed(seed, &identity);
-  memcpy(out, identity.public_key, 32);
-}
-
 // docs/peer.md
 static void describe(uint8_t role, uint8_t mode, uint8_t stream, uint64_t source,
                      uint8_t out[BLOB]) {
@@ -43,7 +31,7 @@ static void describe(uint8_t role, uint8_t mode, uint8_t stream, uint64_t source
   out[10] = BLOCK_BYTES >> 8;
   out[19] = stream;
   memcpy(out + 36, (uint8_t[4]){0, 0, 3, 0xe8}, 4); // a lag of 1 s
-  key_of(source, out + 44);
+  stranger_key(source, out + 44);
 }
 
 typedef struct scene {
@@ -146,6 +134,23 @@ START_TEST(what_peers_say_counts_less) {
 }
 END_TEST
 
+// A peer's word, which nothing proves, is not kept for ever: it counts for a minute and the lag.
+START_TEST(what_a_peer_said_long_ago_does_not_count) {
+  for (int late = 0; late < 2; late++) {
+    scene s;
+    uint8_t blob[BLOB];
+    begin(&s);
+    describe(1, LIVE, 7, SOURCE, blob);
+    call(&s, PEER, blob);
+    EXPECT(s.seen.by_peer == 1);
+    const int64_t since_us = (late ? 61 : 50) * SECOND;
+    EXPECT_STATUS(weft_node_succeed(s.node, now_us() + since_us), late ? WEFT_E_STATE : WEFT_OK);
+    EXPECT(weft_node_stream(s.node)->id == (late ? 5 : 7));
+    end(&s);
+  }
+}
+END_TEST
+
 // Nor is one that cannot begin, for which the one that plays would be given up: its checksums are
 // of too many blocks.
 START_TEST(what_cannot_begin_does_not_succeed) {
@@ -196,6 +201,7 @@ int main(void) {
   tcase_add_test(t, a_source_that_began_again_is_followed);
   tcase_add_test(t, a_silent_source_is_not_disturbed);
   tcase_add_test(t, what_peers_say_counts_less);
+  tcase_add_test(t, what_a_peer_said_long_ago_does_not_count);
   tcase_add_test(t, what_cannot_begin_does_not_succeed);
   tcase_add_test(t, others_do_not_succeed);
   suite_add_tcase(suite, t);

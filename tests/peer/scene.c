@@ -108,6 +108,10 @@ void scene_run(scene *s, int64_t for_us) {
         s->skip_first = s->skips++ ? s->skip_first : event.segment;
         s->skip_last = event.segment;
       }
+      s->loads += event.kind == WEFT_EVENT_LOAD;
+      if (event.kind == WEFT_EVENT_LOAD && s->gives)
+        EXPECT_OK(
+            weft_engine_load(s->engine, event.segment, (uint8_t[N * K]){0}, N * K, s->now_us));
       s->dials += event.kind == WEFT_EVENT_DIAL;
       if (event.kind == WEFT_EVENT_DIAL)
         weft_engine_dial_failed(s->engine, &event.address);

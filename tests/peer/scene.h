@@ -20,7 +20,8 @@ typedef struct scene {
   weft_engine *engine;
   test_rng chance;
   int64_t now_us;
-  size_t dials, decoded, plays, skips;
+  size_t dials, decoded, plays, skips, loads;
+  bool gives;                     // what it is asked to load
   uint64_t skip_first, skip_last; // segments skipped
   size_t data[MOST];              // coded packets, to each neighbour
   size_t asked[MOST];             // requests, to each

@@ -77,7 +77,7 @@ static void scene_new(scene *s, weft_engine_mode mode, bool coded, bool signed_,
                                      .blocks = N,
                                      .block_bytes = K,
                                      .mode = mode,
-                                     .window = 16,
+                                     .window = 48, // more than the lag
                                      .batch = 8,
                                      .neighbours_max = 4,
                                      .codec = &s->codec,

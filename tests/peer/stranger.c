@@ -27,16 +27,31 @@ static void open_socket(stranger *x, uint32_t ip) {
   memcpy(x->address.ip + 12, &at.sin_addr, 4);
 }
 
+// The identity of the stranger with that number, and the random numbers that follow its seed.
+static weft_identity identity_of(uint64_t number, weft_rng_chacha *chance) {
+  weft_identity identity;
+  uint8_t seed[32];
+  weft_rng_chacha_seed(chance, fixture_seed(), 100 + number);
+  const weft_rng rng = weft_rng_chacha_table(chance);
+  rng.fill(rng.user, seed, sizeof seed);
+  weft_identity_from_seed(seed, &identity);
+  return identity;
+}
+
+void stranger_key(uint64_t number, uint8_t out[32]) {
+  weft_rng_chacha chance;
+  const weft_identity identity = identity_of(number, &chance);
+  memcpy(out, identity.public_key, 32);
+}
+
 void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
                  const uint8_t blob[BLOB]) {
-  uint8_t seed[32];
   *x = (stranger){0};
   open_socket(x, ip);
-  weft_rng_chacha_seed(&x->chance, fixture_seed(), 100 + number);
+  const weft_identity identity = identity_of(number, &x->chance);
   const weft_rng rng = weft_rng_chacha_table(&x->chance);
-  weft_sessions_options options = {.blob = blob, .blob_bytes = BLOB, .links_max = 4, .rng = &rng};
-  rng.fill(rng.user, seed, sizeof seed);
-  weft_identity_from_seed(seed, &options.identity);
+  const weft_sessions_options options = {
+      .identity = identity, .blob = blob, .blob_bytes = BLOB, .links_max = 4, .rng = &rng};
   EXPECT_OK(weft_sessions_new(ctx, &options, now_us(), &x->sessions));
 }
 

@@ -28,6 +28,9 @@ int64_t now_us(void);
 // Writes a description of stream 5, as a stranger gives it.
 void stranger_describes(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint8_t *source_key);
 
+// The public key of the stranger with that number.
+void stranger_key(uint64_t number, uint8_t out[32]);
+
 // Opens a stranger at the IPv4 address, with an identity that follows from the number.
 void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
                  const uint8_t blob[BLOB]);

@@ -125,7 +125,7 @@ def weft_header_test(name, hdrs, deps):
             )
             sources[extension].append(out)
     native.cc_library(name = name + "_c11", srcs = sources["c"], copts = C_COPTS, deps = deps, testonly = True, visibility = ["//visibility:private"])
-    native.cc_library(name = name + "_cxx17", srcs = sources["cc"], copts = _CXX_COPTS, deps = deps, testonly = True, visibility = ["//visibility:private"])
+    native.cc_library(name = name + "_cxx17", srcs = sources["cc"], copts = _CXX_COPTS + ["-Wold-style-cast"], deps = deps, testonly = True, visibility = ["//visibility:private"])
     native.cc_test(
         name = name,
         size = "small",

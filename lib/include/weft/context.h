@@ -39,7 +39,8 @@ typedef enum weft_split {
 // All zero (or NULL instead of a pointer to it) selects the defaults.
 typedef struct weft_ctx_options {
   // Name of a backend row (an implementation of the kernels). NULL: the environment variable
-  // WEFT_BACKEND if set, else the best host row. "cuda" selects the best device row.
+  // WEFT_BACKEND if set, else the best host row. An empty name, here or there, selects the best
+  // host row, too. "cuda" selects the best device row.
   const char *backend;
   // Host threads that work on one call, including the calling thread; at most 4096; 0: one.
   size_t threads;
@@ -53,7 +54,7 @@ typedef struct weft_ctx_options {
   // installed); such kernels are the fastest. They are kept between runs in a store or in an
   // existing folder; NULL: in the folder named by the environment variable WEFT_CODE_FOLDER, else
   // nowhere. The store is copied. A kept kernel is found again only with the same model of GPU,
-  // driver and NVRTC; NVRTC must therefore be installed even where nothing is compiled.
+  // driver and build of NVRTC, which must therefore be installed even where nothing is compiled.
   const weft_code_store *code_store;
   const char *code_folder;
   // A kernel is compiled once products with its matrix have read this many bytes. 0: the amount
@@ -68,8 +69,9 @@ typedef struct weft_ctx_options {
 
 // Errors: WEFT_E_ARGUMENT (out is NULL, an allocator lacks a call, an invalid split or number of
 // threads), WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (no other row is substituted; also when
-// there is no GPU number `device`), WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*. A
-// code folder that cannot be used is not an error: no kernels are kept.
+// there is no GPU number `device`, and for "cuda" in a library built without CUDA), WEFT_E_NOMEM,
+// WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*. A code folder that cannot be used is not an error:
+// no kernels are kept.
 weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options);
 void weft_ctx_free(weft_ctx *ctx); // accepts NULL
 
@@ -97,12 +99,22 @@ weft_status weft_backend_describe(size_t index, weft_backend_info *out);
 // 64 bytes. The caller frees it with weft_free and the same mem. Errors: WEFT_E_ARGUMENT,
 // WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out);
+// PINNED and DEVICE memory is kept for later allocations of its size, by the caller or the library,
+// until the context is freed or trimmed, or until memory of that kind runs out.
 void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
+// Returns what is kept so to the system. Waits for the device. Calls that follow allocate anew,
+// which takes milliseconds and waits for the device too.
+void weft_ctx_trim(weft_ctx *ctx); // accepts NULL
 
 // A queue orders work. On a device context calls only enqueue, and the buffers they name must stay
 // valid until the queue is idle; on a host context the work is done when the call returns. Scratch
 // memory that calls left on a queue is freed when the queue is found idle by a poll, is waited for,
-// or is freed. Errors of weft_queue_new: WEFT_E_ARGUMENT (NULL), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// or is freed. Data and payloads in HOST memory pass through pinned memory of the library's own, of
+// which a queue, or a call without one, has at most 64 MiB at a time (beside, for each call,
+// coefficients of up to 4 MiB, and what weft_decoders_add copies, again up to 64 MiB). A call that
+// needs more waits, before it returns, for the oldest work that uses this memory; results of that
+// work are then in HOST memory before the queue is idle. Errors of weft_queue_new: WEFT_E_ARGUMENT
+// (NULL), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
 void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
 weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or the error

@@ -19,10 +19,11 @@ extern "C" {
 #define WEFT_WIRE_SESSION_HEADER_BYTES 12u // the same inside a peer session
 // Upper bound, for any mode with n blocks, of what precedes the payload besides the header: n
 // coefficients, or up to 10 bytes of seed and density, which is more where n is small. And room for
-// a whole datagram with a payload of k bytes.
-#define WEFT_PACKET_COEFFICIENT_BYTES(n) ((size_t)(n) < 10 ? (size_t)10 : (size_t)(n))
+// a whole datagram with a payload of k bytes. Of type size_t.
+#define WEFT_PACKET_COEFFICIENT_BYTES(n)                                                           \
+  (sizeof(uint8_t) * (n) < 10 ? sizeof(uint8_t) * 10 : sizeof(uint8_t) * (n))
 #define WEFT_PACKET_ROOM_BYTES(n, k)                                                               \
-  (WEFT_WIRE_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n) + (size_t)(k))
+  (WEFT_WIRE_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n) + sizeof(uint8_t) * (k))
 
 // How a packet says which combination of the segment's blocks its payload is.
 typedef enum weft_packet_mode {

@@ -45,7 +45,7 @@ typedef struct weft_segment_options {
 } weft_segment_options;
 
 // The row's preprocessing (log domain, tiles) happens here, once. With a queue the call only
-// enqueues (it may wait for data in HOST memory, but not for PINNED and DEVICE data). data must
+// enqueues (it may wait to pass on HOST data, but not PINNED and DEVICE data: context.h). data must
 // then stay until the queue has passed this work, and until then only calls on that queue may use
 // the segment. queue == NULL: done on return.
 // Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE data on a host row), WEFT_E_NOMEM,
@@ -114,10 +114,10 @@ typedef struct weft_batch {
 // Makes the next m packets in one product. With a queue the payloads are ready when weft_queue_poll
 // or weft_queue_wait has found the queue idle, and payload_rows, payloads and coefficients must
 // stay until then; packets are filled in on return. A device writes PINNED and DEVICE payloads
-// directly and HOST payloads by way of pinned memory. After an error the next call makes the same
-// packets (but fresh coefficients differ). Errors: WEFT_E_ARGUMENT (a stride shorter than its row,
-// a NULL row, an unknown kind of memory), WEFT_E_UNSUPPORTED (DEVICE payloads or coefficients on a
-// host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// directly and HOST payloads by way of pinned memory, for which a long call waits (context.h).
+// After an error the next call makes the same packets (but fresh coefficients differ). Errors:
+// WEFT_E_ARGUMENT (a stride shorter than its row, a NULL row, an unknown kind of memory),
+// WEFT_E_UNSUPPORTED (DEVICE payloads or coefficients on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
 // The same for batch i of encoder i, i < count: one launch for many segments. All encoders must
@@ -246,11 +246,12 @@ typedef struct weft_arrival {
 
 // Adds packets, each to its decoder, in their order. mem: of all payloads; PINNED only if the
 // coefficients are PINNED as well. A coefficient vector that lies directly before its payload, as
-// in a datagram, is moved together with it. HOST memory is not needed after the call; PINNED and
-// DEVICE memory must stay until the queue is idle. The call returns WEFT_OK when all packets could
-// be tried. Otherwise no decoder has changed, and each arrival gets the same status, except where
-// the call itself was refused. Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads for
-// decoders in host memory), which are refusals; WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// in a datagram, is moved together with it. HOST memory is not needed after the call, because a
+// device gets it by way of pinned memory (context.h); PINNED and DEVICE memory must stay until the
+// queue is idle. The call returns WEFT_OK when all packets could be tried. Otherwise no decoder has
+// changed, and each arrival gets the same status, except where the call itself was refused. Errors:
+// WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads for decoders in host memory), which are
+// refusals; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem,
                               weft_queue *queue);
 
@@ -328,10 +329,11 @@ typedef struct weft_decode_job {
 // own status; the call returns WEFT_OK when all jobs could be tried. With a queue, `jobs` and all
 // that they refer to must stay until the queue is idle, and each status is WEFT_PENDING until
 // weft_queue_poll or weft_queue_wait has found it idle; HOST payloads are read before the call
-// returns. On a host context with fewer jobs than threads, the threads share each job; otherwise
-// each thread decodes its own jobs. Errors: WEFT_E_ARGUMENT (NULL, also of a row; a shape out of
-// range, a stride shorter than its row, an unknown kind of memory), WEFT_E_UNSUPPORTED (DEVICE
-// memory on a host row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// returns, which waits for a part of its own work if there are more of them than a queue passes on
+// at a time (context.h). On a host context with fewer jobs than threads, the threads share each
+// job; otherwise each thread decodes its own jobs. Errors: WEFT_E_ARGUMENT (NULL, also of a row; a
+// shape out of range, a stride shorter than its row, an unknown kind of memory), WEFT_E_UNSUPPORTED
+// (DEVICE memory on a host row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

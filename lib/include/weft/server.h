@@ -48,12 +48,14 @@ typedef struct weft_server_options {
   void *user;
   size_t memory_bytes; // budget for segments, including their copies on devices; 0: 1 GiB
   // Bound on the bytes of packets that are coded or in the making and not yet released; 0: 256 MiB.
-  // Never less than four of the largest packets of the segments pushed so far. A product gets at
-  // most a quarter of it, and is begun while three quarters or less are in use. A lane on the host
-  // keeps the memory of up to eight released products for the next ones, or of up to 64 if together
-  // they take no more than a quarter of the bound, until memory is short. Not counted are the
-  // coefficients of products in the making, packets * n bytes: a lane has those of one product at a
-  // time, or of several that take up to 4 MiB with their packets; a device up to three times that.
+  // Each packet counts with what it takes in memory: its largest datagram, rounded up to a multiple
+  // of 64 bytes. Never less than four of the largest packets of the segments pushed so far. A
+  // product gets at most a quarter of it, and is begun while three quarters or less are in use. A
+  // lane on the host keeps the memory of up to eight released products for the next ones, or of up
+  // to 64 if together they take no more than a quarter of the bound, until memory is short. Not
+  // counted are the coefficients of products in the making, packets * n bytes: a lane has those of
+  // one product at a time, or of several that take up to 4 MiB with their packets; a device up to
+  // three times that.
   size_t ready_bytes;
   // Longest time that a request waits for others to share its product while a lane has little to
   // do; 0: no wait.
@@ -88,6 +90,10 @@ void weft_server_free(weft_server *server); // accepts NULL
 // would not make enough room (nothing is evicted then) or memory cannot be allocated; WEFT_E_STATE
 // when the segment is already there; WEFT_E_ARGUMENT (NULL, a size out of range, expires_us not
 // after now_us). After an error nothing was pushed.
+//
+// A segment that expires while requests for it wait is like a dropped one (below): these packets
+// are still made, weft_server_has returns true and a push returns WEFT_E_STATE until the last of
+// them has begun, and a new request is refused (WEFT_E_FOREIGN).
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us);
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 
@@ -49,6 +50,7 @@ struct weft_device {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects everything below
 static block *blocks;
 static double_stream *streams;
+static size_t pinned, pinned_most; // bytes
 static uint64_t next_id = 1, dice = 0x9E3779B97F4A7C15u;
 static bool broken; // copies now produce wrong bytes
 static struct {
@@ -79,18 +81,10 @@ size_t weft_cuda_calls(void) {
   return calls;
 }
 
-// Maps a CUDA error as weft_cuda_status does, for the errors that tests inject.
-static weft_status status_of(int error) {
-  enum { MEMORY_ALLOCATION = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILURE = 719 };
-  if (error == MEMORY_ALLOCATION)
-    return WEFT_E_DEVICE_NOMEM;
-  return error == ILLEGAL_ADDRESS || error == LAUNCH_FAILURE ? WEFT_E_DEVICE_LOST : WEFT_E_DEVICE;
-}
-
 static weft_status fails(void) {
   const size_t call = fault.calls++;
   const bool hit = fault.error && (call == fault.at || (fault.lasting && call > fault.at));
-  return hit ? status_of(fault.error) : WEFT_OK;
+  return hit ? weft_cuda_status_of(fault.error) : WEFT_OK;
 }
 
 weft_status double_fails(void) {
@@ -145,6 +139,8 @@ static weft_status block_new(const weft_device *device, weft_mem mem, size_t byt
     ASAN_POISON_MEMORY_REGION(b->memory, bytes);
   ASAN_POISON_MEMORY_REGION(b->memory + bytes, (bytes + 255) / 256 * 256 + 256 - bytes);
   blocks = b;
+  pinned += mem == WEFT_MEM_PINNED ? bytes : 0;
+  pinned_most = pinned_most > pinned ? pinned_most : pinned;
   *out = b->memory;
   return WEFT_OK;
 }
@@ -154,6 +150,7 @@ static void block_free(const void *memory) {
     if ((*link)->memory == memory) {
       block *b = *link;
       *link = b->next;
+      pinned -= b->mem == WEFT_MEM_PINNED ? b->bytes : 0;
       ASAN_UNPOISON_MEMORY_REGION(b->memory, (b->bytes + 255) / 256 * 256 + 256);
       memset(b->memory, 0x5A, b->bytes);
       free(b->memory);
@@ -179,6 +176,17 @@ void weft_device_free(weft_device *device, weft_mem mem, void *memory) {
   pthread_mutex_lock(&lock);
   block_free(memory);
   pthread_mutex_unlock(&lock);
+}
+
+void weft_device_trim(weft_device *device) { (void)device; } // it keeps nothing
+
+size_t weft_device_pinned_peak(weft_device *device) {
+  (void)device;
+  pthread_mutex_lock(&lock);
+  const size_t most = pinned_most;
+  pinned_most = pinned;
+  pthread_mutex_unlock(&lock);
+  return most;
 }
 
 // --- streams ---
@@ -317,6 +325,47 @@ weft_status weft_device_stream_order(weft_device *device, void *later, void *ear
   const weft_status status = enqueue(later, &m.op, sizeof m);
   pthread_mutex_unlock(&lock);
   return status;
+}
+
+// --- marks ---
+
+typedef struct mark {
+  uint64_t stream, done;
+} mark;
+
+weft_status weft_device_mark_new(weft_device *device, void *handle, void **out) {
+  (void)device;
+  const double_stream *stream = handle;
+  *out = NULL;
+  WEFT_TRY(double_fails());
+  mark *m = malloc(sizeof *m);
+  if (!m)
+    die("no memory");
+  pthread_mutex_lock(&lock);
+  *m = (mark){.stream = stream->id, .done = stream->queued};
+  pthread_mutex_unlock(&lock);
+  *out = m;
+  return WEFT_OK;
+}
+
+// As weft_device_stream_wait does, even when it fails.
+weft_status weft_device_mark_wait(weft_device *device, void *handle) {
+  (void)device;
+  const mark *m = handle;
+  pthread_mutex_lock(&lock);
+  const weft_status status = fails();
+  double_stream *stream = stream_by_id(m->stream);
+  broken = status == WEFT_E_DEVICE_LOST;
+  if (stream)
+    run_until(stream, m->done);
+  broken = false;
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+void weft_device_mark_free(weft_device *device, void *handle) {
+  (void)device;
+  free(handle);
 }
 
 // --- copies ---

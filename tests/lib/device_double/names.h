@@ -28,6 +28,11 @@
 #define weft_device_copy_rows weft_double_copy_rows
 #define weft_device_copy_pieces weft_double_copy_pieces
 #define weft_device_stream_order weft_double_stream_order
+#define weft_device_pinned_peak weft_double_pinned_peak
+#define weft_device_trim weft_double_trim
+#define weft_device_mark_new weft_double_mark_new
+#define weft_device_mark_wait weft_double_mark_wait
+#define weft_device_mark_free weft_double_mark_free
 #define weft_device_scratch weft_double_scratch
 #define weft_device_scratch_free weft_double_scratch_free
 #define weft_cuda_inject weft_double_inject
@@ -35,6 +40,9 @@
 
 // The most columns that the double's row accepts, and lib/storage passes it; 2^30 for real devices.
 #define WEFT_RANGE_BYTES ((size_t)64 << 10)
+
+// Little memory for staging, so that small calls run out of it; 64 MiB for real devices.
+#define WEFT_STAGED_MOST ((size_t)1 << 20)
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"

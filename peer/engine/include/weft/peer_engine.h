@@ -96,7 +96,8 @@ size_t weft_engine_refusal(weft_engine *engine, const weft_origin *newcomer,
 void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
 // Where the stream's source can be called. A viewer on demand that is cut off, because no neighbour
 // has what it needs next, calls it before all others; one that is not calls it after them. The
-// address of a neighbour that is the source is known without this call. Ignored in other modes.
+// address of a neighbour that is the source is known without this call, and may be told by others
+// that met it. Ignored in other modes.
 void weft_engine_set_source_address(weft_engine *engine, const weft_peer_address *address);
 // Whether a caller that knows where the source is should try to reach it. On demand a viewer with
 // enough neighbours does not need it, and the engine asks for it (DIAL) when it is cut off, unless
@@ -244,7 +245,8 @@ bool weft_engine_finished(const weft_engine *engine);
 // none, or the fetch is not finished.
 bool weft_engine_farewell_again(weft_engine *engine);
 
-// When segment is to be played, on the caller's clock. WEFT_PENDING while playback has no schedule.
+// When segment is to be played, on the caller's clock; live, sooner if the window fills before that
+// (weft_engine_options.lag_us). WEFT_PENDING while playback has no schedule.
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
 // Number of complete segments still to be played, from the next one on. Bulk: 0.
 size_t weft_engine_buffered(const weft_engine *engine);

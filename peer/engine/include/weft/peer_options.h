@@ -40,7 +40,7 @@ typedef struct weft_peer_address {
 typedef enum weft_engine_mode {
   WEFT_MODE_BULK, // as fast as possible; waits for the slowest neighbour, nothing is lost
   WEFT_MODE_VOD,  // played from any segment at its rate; late data stalls the playback
-  WEFT_MODE_LIVE  // played `lag_us` behind the source; late data is skipped
+  WEFT_MODE_LIVE  // played `lag_us` behind the source, or less (below); late data is skipped
 } weft_engine_mode;
 
 // A time of 0 selects the default stated here.
@@ -62,27 +62,39 @@ typedef struct weft_engine_options {
   uint32_t blocks;      // n of every segment but the last, which may have fewer
   uint32_t block_bytes; // k
   weft_engine_mode mode;
-  size_t window;            // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
-  size_t ahead;             // bulk: accepts this many of them from the first missing one; 0: all
-  size_t batch;             // most packets in one burst, 1..WEFT_ENGINE_MAX_BATCH
-  size_t neighbours_max;    // 1..WEFT_ENGINE_MAX_NEIGHBOURS
-  size_t neighbours_target; // dials until it has this many; 0: only the caller adds neighbours
-  size_t addresses_max;     // addresses remembered to dial; 0: no exchange of neighbours
-  size_t flights_max;       // bursts in flight to one neighbour; 0: 64
-  size_t requests_max;      // waiting requests of one neighbour; 0: 8
-  size_t gather;            // bulk, VoD: full segments decoded in one call; 0, 1: one at a time
+  size_t window; // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
+  size_t ahead; // bulk: accepts this many of them from the first missing one; 0, or more than that:
+                // all
+  size_t batch; // most packets in one burst, 1..WEFT_ENGINE_MAX_BATCH
+  size_t neighbours_max; // 1..WEFT_ENGINE_MAX_NEIGHBOURS
+  // Dials until it has this many, or neighbours_max if that is less. 0: only the caller adds
+  // neighbours.
+  size_t neighbours_target;
+  size_t addresses_max; // addresses remembered to dial; 0: no exchange of neighbours
+  size_t flights_max;   // bursts in flight to one neighbour; 0: 64
+  size_t requests_max;  // waiting requests of one neighbour; 0: 8
+  size_t gather;        // bulk, VoD: full segments decoded in one call; 0, 1: one at a time
   // Bulk: a neighbour that for this long lacks the same segment although it is here (for twice as
   // long if its window has no room for the segment) is no longer waited for. 0: every neighbour is
   // always waited for, so that no peer loses anything, but a peer that claims for ever to lack a
-  // segment holds up all the others.
+  // segment holds up all the others. Four map_idle_us at least for one that sends maps: honest
+  // peers may need some of them for the last packets.
   int64_t patience_us;
   size_t datagram_overhead; // bytes below each message, counted in pace and congestion; to 65535
   bool congestion;          // LEDBAT for each neighbour; else only flights_max and the upload cap
   // Playback, in paced modes.
   uint64_t rate_bits_per_s; // of the stream; 0: from the times in the manifests (needs trust)
-  int64_t lag_us;           // live: how far behind the source to play; 0: 3 s
-  int64_t startup_us;       // time allowed for the first segments before playback; 0: 1 s
-  size_t behind;            // played segments kept for others; 0: a quarter of the window
+  // Live: how far behind the source to play; 0: 3 s. Never further than the window holds, since the
+  // source drops a segment when it has made `window` others: window - 2 segments, or one where the
+  // window is 3 or less. A segment lasts 8 n k / rate_bits_per_s seconds. Without that rate, and
+  // where the stream is faster, viewers play a segment once the signed manifest of the window - 2nd
+  // after it is here, which maps announce within timers.map_us. The statistics' lag_us tells what
+  // came of it. For a given lag the window should be 4/3 of it and two segments: a quarter is for
+  // what has been played (`behind`). It should last for a second at least.
+  int64_t lag_us;
+  // Time allowed for the first segments before playback; 0: 1 s. Live: at most 3/4 of the lag.
+  int64_t startup_us;
+  size_t behind; // played segments kept for others; 0: a quarter of the window
   // Pollution (needs trust).
   int64_t checksum_us; // live: interval of checksum reveals; 0: none, only hashes protect
   int64_t spread_us;   // a reveal reaches all peers within this of the first; 0: 250 ms

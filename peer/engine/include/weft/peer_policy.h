@@ -83,7 +83,7 @@ size_t weft_policy_asked(const weft_policy_view *view, size_t neighbour, uint64_
 // forgoes more classes includes those of the peers that forgo fewer.
 enum { WEFT_POLICY_CLASSES = 16 };
 static inline unsigned weft_policy_class(uint64_t segment) { // its low four bits, reversed
-  const unsigned s = (unsigned)(segment % WEFT_POLICY_CLASSES);
+  const unsigned s = segment & (WEFT_POLICY_CLASSES - 1u);
   return (s & 1) << 3 | (s & 2) << 1 | (s & 4) >> 1 | s >> 3;
 }
 

@@ -44,7 +44,8 @@ typedef struct weft_engine_statistics {
   uint64_t stalls;    // VoD
   int64_t stalled_us; //
   int64_t startup_us; // from the first neighbour to the first PLAY; -1: not yet
-  int64_t lag_us;     // live: behind the source, as far as its clock is known; -1: unknown
+  int64_t lag_us; // live: behind the source, as far as its clock is known; -1: unknown. Less than
+                  // the options' where the window holds less
   uint64_t gathered_runs, gathered_segments; // decoded together: calls, and segments in them
   // Trust.
   uint64_t signatures;        // made or checked

@@ -141,7 +141,8 @@ void weft_node_set_mapped(weft_node *node, const weft_address *mapped);
 // Switches to the stream that the last SUCCESSOR named: leaves all neighbours and begins with a new
 // engine, like a node that has just learned of the stream. The old engine and what it holds are
 // gone; pointers to it are invalid. Do not call inside an event. Errors: WEFT_E_STATE (no
-// successor); those of weft_engine_new: the node then has no stream.
+// successor; or only peers named it, a minute and the stream's lag ago or earlier); those of
+// weft_engine_new: the node then has no stream.
 weft_status weft_node_succeed(weft_node *node, int64_t now_us);
 
 // Receives what has come, a bounded share at a time. True: there may be more.

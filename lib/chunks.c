@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue's ring of pinned chunks (chunks.h), oldest first.
+#include "lib/chunks.h"
+
+#include <string.h>
+
+enum { MARKED_BYTES = 64 << 10 }; // a mark costs as much time as copying so many
+
+// Bytes of a chunk that belong in dense rows of ordinary memory.
+typedef struct delivery {
+  struct delivery *next;
+  weft_rows to;
+  size_t row_bytes;
+  size_t at, bytes; // of the rows
+  const uint8_t *from;
+} delivery;
+
+typedef struct weft_chunk {
+  struct weft_chunk *next; // younger
+  uint8_t *memory;
+  size_t bytes, used;
+  bool open;    // its stream's work is not all enqueued
+  void *stream; // that works on it
+  void *mark;   // when it has; NULL: as soon as the stream is idle, or has passed a later mark
+  delivery *first, *last;
+} weft_chunk;
+
+// --- rows ---
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+// Copies bytes [at, at + bytes) of rows to dense memory.
+static void gather(uint8_t *to, const weft_const_rows *from, size_t row_bytes, size_t at,
+                   size_t bytes) {
+  if (!from->ptr && from->stride == row_bytes) {
+    memcpy(to, from->base + at, bytes);
+    return;
+  }
+  size_t row = at / row_bytes, in = at % row_bytes;
+  for (size_t some; bytes > 0; bytes -= some, to += some, row++, in = 0) {
+    some = least(bytes, row_bytes - in);
+    memcpy(to, weft_const_row(from, row) + in, some);
+  }
+}
+
+static void deliver(const delivery *d) {
+  size_t row = d->at / d->row_bytes, in = d->at % d->row_bytes;
+  const uint8_t *from = d->from;
+  for (size_t left = d->bytes, some; left > 0; left -= some, from += some, row++, in = 0) {
+    some = least(left, d->row_bytes - in);
+    memcpy(weft_row(&d->to, row) + in, from, some);
+  }
+}
+
+// --- the ring ---
+
+static void chunk_free(weft_queue *queue, weft_chunk *chunk) {
+  weft_ctx *ctx = queue->ctx;
+  for (delivery *d = chunk->first, *next; d; d = next) {
+    next = d->next;
+    weft_ctx_give(ctx, d);
+  }
+  weft_device_mark_free(ctx->device, chunk->mark);
+  weft_device_free(ctx->device, WEFT_MEM_PINNED, chunk->memory);
+  weft_ctx_give(ctx, chunk);
+}
+
+// Takes a chunk off the queue, delivers what it holds unless the work on it has failed, and frees
+// it.
+static void chunk_ends(weft_queue *queue, weft_chunk **link, weft_status status) {
+  weft_chunk *chunk = *link;
+  *link = chunk->next;
+  if (queue->end == &chunk->next)
+    queue->end = link;
+  queue->staged -= chunk->bytes;
+  for (const delivery *d = chunk->first; d && status == WEFT_OK; d = d->next)
+    deliver(d);
+  chunk_free(queue, chunk);
+}
+
+void weft_chunks_finish(weft_queue *queue, weft_status status) {
+  while (queue->oldest)
+    chunk_ends(queue, &queue->oldest, status);
+}
+
+// Waits until the stream has passed its work on the chunk. A mark of a younger chunk says so too.
+static weft_status chunk_wait(const weft_queue *queue, const weft_chunk *chunk) {
+  for (const weft_chunk *c = chunk; c; c = c->next)
+    if (c->stream == chunk->stream && c->mark)
+      return weft_device_mark_wait(queue->ctx->device, c->mark);
+  return weft_device_stream_wait(queue->ctx->device, chunk->stream);
+}
+
+// Ends the oldest chunks until `bytes` more are within the bound. Those still open are few.
+static weft_status make_room(weft_queue *queue, size_t bytes) {
+  weft_chunk **link = &queue->oldest;
+  while (*link && queue->staged + bytes > WEFT_STAGED_MOST) {
+    if ((*link)->open) {
+      link = &(*link)->next;
+      continue;
+    }
+    WEFT_TRY(chunk_wait(queue, *link));
+    chunk_ends(queue, link, WEFT_OK);
+  }
+  return WEFT_OK;
+}
+
+static weft_status chunk_new(weft_queue *queue, void *stream, size_t bytes, weft_chunk **out) {
+  weft_ctx *ctx = queue->ctx;
+  WEFT_TRY(make_room(queue, bytes));
+  weft_chunk *chunk = weft_ctx_take(ctx, sizeof *chunk, _Alignof(weft_chunk));
+  if (!chunk)
+    return WEFT_E_NOMEM;
+  void *memory;
+  const weft_status status = weft_device_alloc(ctx->device, WEFT_MEM_PINNED, bytes, &memory);
+  if (status != WEFT_OK) {
+    weft_ctx_give(ctx, chunk);
+    return status;
+  }
+  *chunk = (weft_chunk){.memory = memory, .bytes = bytes, .open = true, .stream = stream};
+  *(queue->oldest ? queue->end : &queue->oldest) = chunk;
+  queue->end = &chunk->next;
+  queue->staged += bytes;
+  *out = chunk;
+  return WEFT_OK;
+}
+
+// --- stages ---
+
+void weft_stage_open(weft_stage *stage, weft_call *call, void *stream, size_t bytes) {
+  *stage = (weft_stage){.call = call, .stream = stream, .left = bytes};
+}
+
+void weft_stage_close(weft_stage *stage) {
+  weft_chunk *chunk = stage->chunk;
+  if (!chunk)
+    return;
+  stage->chunk = NULL;
+  chunk->open = false;
+  if (chunk->bytes >= MARKED_BYTES) // without one a wait takes longer, no more
+    (void)weft_device_mark_new(stage->call->queue->ctx->device, stage->stream, &chunk->mark);
+}
+
+// Provides pinned memory for the first *some of `bytes` bytes, *some >= at_least. `follows`:
+// directly behind the last, where there is room.
+static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool follows,
+                        size_t *some, uint8_t **out) {
+  weft_chunk *chunk = stage->chunk;
+  size_t used = chunk && follows ? chunk->used : chunk ? weft_row_stride(chunk->used) : 0;
+  if (!chunk || used + at_least > chunk->bytes) {
+    WEFT_TRY(weft_stage_flush(stage));
+    weft_stage_close(stage);
+    const size_t wanted = least(stage->left > bytes ? stage->left : bytes, WEFT_STAGED_CHUNK);
+    size_t whole = WEFT_LINE; // few sizes, so that later calls find memory of the same
+    while (whole < wanted || whole < at_least)
+      whole *= 2;
+    WEFT_TRY(chunk_new(stage->call->queue, stage->stream, whole, &chunk));
+    stage->left -= least(stage->left, whole);
+    stage->chunk = chunk;
+    used = 0;
+  }
+  *some = least(bytes, chunk->bytes - used);
+  *out = chunk->memory + used;
+  chunk->used = used + *some;
+  return WEFT_OK;
+}
+
+static weft_status promise(const weft_stage *stage, const delivery *d) {
+  weft_ctx *ctx = stage->call->queue->ctx;
+  weft_chunk *chunk = stage->chunk;
+  delivery *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(delivery));
+  if (!kept)
+    return WEFT_E_NOMEM;
+  *kept = *d;
+  *(chunk->last ? &chunk->last->next : &chunk->first) = kept;
+  chunk->last = kept;
+  return WEFT_OK;
+}
+
+weft_status weft_stage_flush(weft_stage *stage) {
+  const size_t bytes = stage->pending;
+  stage->pending = 0;
+  return weft_device_copy(stage->call->queue->ctx->device, stage->to, WEFT_MEM_DEVICE, stage->from,
+                          WEFT_MEM_PINNED, bytes, stage->stream);
+}
+
+weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *from, size_t rows,
+                          size_t row_bytes) {
+  const size_t all = rows * row_bytes;
+  uint8_t *there = to;
+  for (size_t at = 0, some; at < all; at += some, there += some) {
+    const bool follows = stage->pending > 0 && stage->to + stage->pending == there;
+    uint8_t *memory;
+    WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
+    gather(memory, from, row_bytes, at, some);
+    if (stage->pending == 0 || !follows) { // another chunk has flushed the one before
+      WEFT_TRY(weft_stage_flush(stage));
+      stage->to = there;
+      stage->from = memory;
+    }
+    stage->pending += some;
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_stage_out(weft_stage *stage, const weft_rows *to, const void *from, size_t rows,
+                           size_t row_bytes) {
+  const size_t all = rows * row_bytes;
+  for (size_t at = 0, some; at < all; at += some) {
+    uint8_t *memory;
+    WEFT_TRY(take(stage, all - at, 1, false, &some, &memory));
+    WEFT_TRY(weft_device_copy(stage->call->queue->ctx->device, memory, WEFT_MEM_PINNED,
+                              (const uint8_t *)from + at, WEFT_MEM_DEVICE, some, stage->stream));
+    WEFT_TRY(promise(
+        stage,
+        &(delivery){.to = *to, .row_bytes = row_bytes, .at = at, .bytes = some, .from = memory}));
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_stage_take(weft_stage *stage, size_t bytes, uint8_t **out) {
+  size_t some;
+  return take(stage, bytes, bytes, false, &some, out);
+}
+
+weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, size_t rows,
+                              size_t row_bytes, uint8_t **out) {
+  WEFT_TRY(weft_stage_take(stage, rows * row_bytes, out));
+  gather(*out, from, row_bytes, 0, rows * row_bytes);
+  return WEFT_OK;
+}
+
+weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t rows,
+                               size_t row_bytes, uint8_t **out) {
+  const size_t bytes = rows * row_bytes;
+  WEFT_TRY(weft_stage_take(stage, bytes, out));
+  return promise(stage,
+                 &(delivery){.to = *to, .row_bytes = row_bytes, .bytes = bytes, .from = *out});
+}

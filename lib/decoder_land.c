@@ -124,13 +124,13 @@ static void fill_in(void *user, size_t i) {
   uint8_t *to = s->staged + i * s->stride;
   memcpy(to, staged_at(s->a, s->landed[i].item), n);
   memcpy(to + n, arrival->packet.payload, k);
-  s->pieces[i] = (weft_device_piece){weft_decoder_device_slot(arrival->decoder, s->landed[i].slot),
-                                     to, n + k};
+  s->pieces[i] =
+      (weft_device_piece){weft_decoder_device_slot(arrival->decoder, s->landed[i].slot), to, n + k};
 }
 
 // Copies what has landed to its slots, a chunk of pinned memory at a time.
-static weft_status send_slices(const weft_adding *a, weft_call *call, const landed *all, size_t count,
-                               size_t most_bytes) {
+static weft_status send_slices(const weft_adding *a, weft_call *call, const landed *all,
+                               size_t count, size_t most_bytes) {
   const size_t stride = aligned(a->most_blocks + most_bytes);
   const size_t each = sizeof(weft_device_piece) + stride, fit = WEFT_STAGED_CHUNK / each;
   weft_status status = WEFT_OK;

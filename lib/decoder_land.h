@@ -27,7 +27,7 @@ typedef struct weft_adding {
   weft_by_decoder by;
   // For devices. Results are grouped by decoder: arrivals of different decoders are interleaved,
   // and cache lines written by several threads would bounce between cores.
-  weft_landing *landings;       // (count) those of decoder d start at first_landing[d]
+  weft_landing *landings;  // (count) those of decoder d start at first_landing[d]
   uint32_t *first_landing; // (count)
   size_t most_blocks;      // the largest n
   bool begun;              // elimination has begun
@@ -41,8 +41,8 @@ typedef struct weft_adding {
   atomic_size_t piece_count;
 } weft_adding;
 
-// Adds all arrivals to decoders on a device; most_bytes: the largest k. If it fails once `begun`, the
-// decoders must drop what they have accepted.
+// Adds all arrivals to decoders on a device; most_bytes: the largest k. If it fails once `begun`,
+// the decoders must drop what they have accepted.
 weft_status weft_decoders_land(weft_adding *a, weft_call *call, size_t most_bytes);
 
 #endif

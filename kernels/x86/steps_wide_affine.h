@@ -248,37 +248,61 @@ static size_t last_row(const weft_act *act, size_t fours) {
   return last;
 }
 
+// Finds the rows of a transform, and its matrices. Inlined for each constant fours and inverse.
+// Returns whether its results may be stored past the caches.
+WEFT_INLINE bool wide_places(const weft_act *act, uint8_t *const *place, const size_t fours,
+                             const bool inverse, bool past, wide_rows *r) {
+  const weft_act *const last = act + fours; // four of them
+  WEFT_UNROLL for (size_t i = 0; i < fours; i++) {
+    WEFT_UNROLL for (size_t j = 0; j < 4; j++) {
+      const size_t from = inverse ? 4 * i + j : i + fours * j;
+      const size_t to = inverse ? j + 4 * i : fours * j + i; // of last[j], its operand i
+      r->in[from] = place[act[i].in[j]];
+      r->out[to] = place[last[j].out[i]];
+      r->more[to] = place[last[j].more[i]];
+    }
+  }
+  if (past)
+    for (size_t i = 0; i < fours; i++)
+      for (size_t j = 0; j < 4; j++)
+        past = past && last[j].out[i] >= WEFT_PLACE_Y &&
+               (uintptr_t)place[last[j].out[i]] % VEC_BYTES == 0;
+  WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+    WEFT_UNROLL for (size_t c = 0; c < 3; c++) {
+      if (i < fours)
+        r->first[i][c] = weft_gf256_affine[act[i].c[c]];
+      r->second[i][c] = weft_gf256_affine[last[i].c[c]];
+    }
+  }
+  return past;
+}
+
 // Executes the acts from `act` on that are one transform (host_wide.c).
 __attribute__((noinline)) static void wide_run(const weft_strip *strip, const weft_act *act,
                                                uint8_t *const *place, size_t width, size_t column) {
   const bool inverse = act->kind == WEFT_ACT_INVERSE4;
   const size_t fours = act->wide / 4u;
   const weft_act *const last = act + fours; // four of them
-  wide_rows r = {.scale = weft_gf256_affine[last->c[3]], .width = width};
-  bool past = strip->past;
-  for (size_t i = 0; i < fours; i++)
-    for (size_t j = 0; j < 4; j++) {
-      const size_t from = inverse ? 4 * i + j : i + fours * j;
-      const size_t to = inverse ? j + 4 * i : fours * j + i; // of last[j], its operand i
-      r.in[from] = place[act[i].in[j]];
-      r.out[to] = place[last[j].out[i]];
-      r.more[to] = place[last[j].more[i]];
-      past = past && last[j].out[i] >= WEFT_PLACE_Y && (uintptr_t)r.out[to] % VEC_BYTES == 0;
-    }
-  for (size_t i = 0; i < 4; i++)
-    for (size_t c = 0; c < 3; c++) {
-      r.first[i][c] = i < fours ? weft_gf256_affine[act[i].c[c]] : 0;
-      r.second[i][c] = weft_gf256_affine[last[i].c[c]];
-    }
+  wide_rows r;                              // all of it at once would be cleared by `rep stos`
+  r.scale = weft_gf256_affine[last->c[3]];
+  r.width = width;
+  r.fetch = NULL;
+  bool past;
+  if (inverse)
+    past = fours == 4 ? wide_places(act, place, 4, true, strip->past, &r)
+                      : wide_places(act, place, 2, true, strip->past, &r);
+  else
+    past = fours == 4 ? wide_places(act, place, 4, false, strip->past, &r)
+                      : wide_places(act, place, 2, false, strip->past, &r);
   // Prefetches as many rows as it reads; after the last rows come the first ones of the next strip.
-  const size_t next = last_row(act, fours) + 1;
+  const size_t next = steps_fetch(strip) ? last_row(act, fours) + 1 : 0;
   const bool turns = next >= strip->k;
   const size_t row = turns ? 0 : next, there = strip->k - row;
   const weft_fetch fetch = {.row = strip->x + row,
                             .rows = there < act->wide ? there : act->wide,
                             .begin = turns ? column + strip->width : column,
                             .bytes = width};
-  if (steps_fetch(strip) && next > 0)
+  if (next > 0)
     r.fetch = &fetch;
   r.ahead = strip->past ? STEPS_AHEAD : 0;
   r.slot = inverse ? r.out[0] : place[act->in[0]];

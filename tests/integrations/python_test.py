@@ -126,6 +126,7 @@ class Rows(unittest.TestCase):
         self.assertIn("scalar", names)
         with weft.Context(backend="scalar", threads=2) as context:
             self.assertEqual((context.backend, context.host_backend), ("scalar", "scalar"))
+            context.trim()  # keeps nothing
         with self.assertRaises(weft.Error) as raised:
             weft.Context(backend="abacus")
         self.assertEqual(raised.exception.name, "WEFT_E_BACKEND_UNKNOWN")

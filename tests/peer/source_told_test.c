@@ -212,7 +212,7 @@ START_TEST(who_met_the_source_tells_of_it) {
     EXPECT(!names_source(&s, 0) && !names_source(&s, MOST));
     const size_t number = add_source(&s);
     EXPECT(names_source(&s, 0) == on_demand && names_source(&s, MOST) == on_demand);
-    EXPECT(!names_source(&s, number)); // it knows
+    EXPECT(!names_source(&s, number));                 // it knows
     weft_engine_set_source_address(s.engine, &source); // a tracker says so, too
     EXPECT_OK(weft_engine_remove_neighbour(s.engine, number));
     EXPECT(names_source(&s, 0) == on_demand);

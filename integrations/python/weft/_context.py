@@ -250,6 +250,13 @@ class Context(_Closable):
             with lock:
                 pass
 
+    def trim(self):
+        """Gives back the GPU's memory, and pinned memory, that the context keeps for later calls.
+
+        Waits for the GPU; calls that follow allocate anew. Without a GPU nothing is kept.
+        """
+        _c.weft_ctx_trim(self._open())
+
     @property
     def backend(self):
         """The name of the backend row that computes."""

@@ -239,6 +239,7 @@ _declare({
     "weft_backend_describe": (ctypes.c_int, [_size, ctypes.POINTER(_BackendInfo)]),
     "weft_ctx_new": (ctypes.c_int, [_out, ctypes.POINTER(_ContextOptions)]),
     "weft_ctx_free": (None, [_handle]),
+    "weft_ctx_trim": (None, [_handle]),
     "weft_ctx_backend": (ctypes.c_char_p, [_handle]),
     "weft_ctx_host_backend": (ctypes.c_char_p, [_handle]),
     "weft_alloc": (ctypes.c_int, [_handle, ctypes.c_int, _size, _out]),

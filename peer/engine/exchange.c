@@ -215,10 +215,12 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 
 // --- Messages
 
-// Takes a peer's word of where the source is. Nothing proves it, so it replaces only an address
-// that failed. Returns whether it did.
+// Takes a peer's word of where the source is. Nothing proves it, so it replaces only another
+// address, which failed. Returns whether it did.
 static bool hear_of_source(weft_engine *e, const weft_peer_address *address) {
-  if (!lost_source(e) || weft_neighbour_at(e, address))
+  const weft_candidate *known = weft_candidate_at(e, address);
+  if (!is_on_demand(e) || !is_address(e, address) || !lost_source(e) || (known && known->source) ||
+      weft_neighbour_at(e, address))
     return false;
   weft_engine_set_source_address(e, address);
   return true;

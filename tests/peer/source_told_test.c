@@ -6,7 +6,7 @@
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
-enum { FAR = 100, SOURCE = 90, FALSE = 91, OTHER = 10, CALLS = 64 };
+enum { FAR = 100, SOURCE = 90, FALSE = 91, OTHER = 10, SELF = 77, CALLS = 64 };
 
 static weft_peer_address at(uint8_t number) {
   return (weft_peer_address){.length = 1, .bytes = {number}};
@@ -224,6 +224,45 @@ START_TEST(who_met_the_source_tells_of_it) {
 }
 END_TEST
 
+// How often the only neighbour is asked in a minute, if each answer is that address, said to be
+// the source's or not.
+static size_t questions(weft_engine_mode mode, uint8_t where, uint8_t flags) {
+  const weft_peer_address told = at(where);
+  size_t count = 0;
+  scene s;
+  scene_new(&s, mode, false, false, 0);
+  scene_add(&s, 0, 0, WINDOW);
+  for (const int64_t end_us = s.now_us + 60 * SECOND; s.now_us < end_us;) {
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    const seen o = watch(&s, STEP_US);
+    if (o.asked == MOST)
+      continue;
+    count++;
+    EXPECT_OK(
+        scene_say(&s, o.asked, out, weft_refer_write(WEFT_MESSAGE_REFER, flags, &told, 1, out)));
+  }
+  scene_free(&s);
+  return count;
+}
+
+// Where the flag brings nothing new, it leads to no other question at once: one's own address, or,
+// where sources are not told, a known one.
+START_TEST(no_news_of_the_source_leads_to_no_question) {
+  static const struct {
+    weft_engine_mode mode;
+    uint8_t where;
+  } cases[] = {{WEFT_MODE_VOD, SELF},
+               {WEFT_MODE_LIVE, SELF},
+               {WEFT_MODE_BULK, SELF},
+               {WEFT_MODE_LIVE, OTHER},
+               {WEFT_MODE_BULK, OTHER}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const size_t plain = questions(cases[i].mode, cases[i].where, 0);
+    EXPECT(plain > 0 && questions(cases[i].mode, cases[i].where, WEFT_REFER_SOURCE) == plain);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("source told");
   TCase *t = tcase_create("source told");
@@ -233,6 +272,7 @@ int main(void) {
   tcase_add_test(t, a_lie_lasts_for_some_calls);
   tcase_add_test(t, a_peer_is_not_taken_for_the_source);
   tcase_add_test(t, who_met_the_source_tells_of_it);
+  tcase_add_test(t, no_news_of_the_source_leads_to_no_question);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

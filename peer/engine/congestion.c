@@ -14,10 +14,11 @@ enum {
   EXCESS = 4,            // excess losses tolerated: packets,
   EXCESS_OF = 8,         // plus this fraction of the window
   EXCESS_MOST = INT16_MAX / LOSSES_OF / 2,
-  BASE_MS = 60000,  // how long one base delay counts
-  DRIFT_US = 30000, // two clocks drift apart by less meanwhile
-  SAMPLES = 4,      // acknowledgements of which the least counts
-  GROWS_BY = 32     // a settled window's least growth in a round trip: one in so many
+  BASE_MS = 60000,         // how long one base delay counts
+  DRIFT_US = 30000,        // two clocks drift apart by less meanwhile
+  SAMPLES = 4,             // acknowledgements of which the least counts
+  GROWS_BY = 32,           // a settled window's least growth in a round trip: one in so many
+  MOST_PACKETS = INT16_MAX // of a window: what is missing is counted modulo 2^16
 };
 
 uint64_t weft_coded_bytes(const weft_engine *e) {
@@ -190,7 +191,8 @@ static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent, bool seems
   const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
   const bool held = seems_lost && (!l->slow_start || queues(l));
   const int64_t next = change < 0 || (!held && 2 * used >= l->window) ? window + change : window;
-  l->window = (uint32_t)(next < least ? least : next < UINT32_MAX ? next : UINT32_MAX);
+  const int64_t largest = MOST_PACKETS * packet;
+  l->window = (uint32_t)(next < least ? least : next < largest ? next : largest);
 }
 
 void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_t now_us) {

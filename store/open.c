@@ -33,7 +33,13 @@ static bool withheld(int error) {
   case ESTALE: // these: a network disk is away
   case ETIMEDOUT:
   case ENOTCONN:
+  case ECONNREFUSED:
+  case ECONNRESET:
+  case ECONNABORTED:
   case EHOSTDOWN:
+  case EHOSTUNREACH:
+  case ENETDOWN:
+  case ENETUNREACH:
     return true;
   default:
     return false;

@@ -44,9 +44,11 @@ static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane,
   size_t good = 0;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     good += lane->state[i] == WEFT_CHUNK_GOOD;
-  size_t first = 0;
+  size_t first = 0, more = 0; // withheld shards whose chunk is not good, as under another name
   const size_t withheld = weft_store_withheld(store, &first);
-  const bool damaged = good + withheld < store->geometry.k; // otherwise they may suffice
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    more += store->shards[i].read_error && lane->state[i] != WEFT_CHUNK_GOOD;
+  const bool damaged = good + more < store->geometry.k; // otherwise they may suffice
   char others[128] = "";
   if (withheld)
     snprintf(others, sizeof others, "; %zu cannot be read (shard-%03zu.weft: %.64s)", withheld,

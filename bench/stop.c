@@ -10,10 +10,17 @@ static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 static struct sigaction before[SIGNALS];
 static volatile sig_atomic_t came;
 
-static void note(int number) { came = number; }
+// A second signal of any kind ends the program.
+static void note(int number) {
+  if (came) {
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+  }
+  came = number;
+}
 
 void weft_bench_stop_begin(void) {
-  const struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+  const struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
   came = 0;
   for (size_t i = 0; i < SIGNALS; i++) {
     (void)sigaction(signals[i], NULL, &before[i]);

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-enum { MARKED_BYTES = 64 << 10 }; // a mark costs as much time as copying so many
+enum {
+  MARKED_BYTES = 64 << 10, // a mark costs as much time as copying so many
+  LEAST_BYTES = 256        // of a chunk: pinned memory is not allocated in less
+};
 
 // Bytes of a chunk that belong in dense rows of ordinary memory.
 typedef struct delivery {
@@ -21,7 +24,7 @@ typedef struct weft_chunk {
   size_t bytes, used;
   bool open;    // its stream's work is not all enqueued
   void *stream; // that works on it
-  void *mark;   // when it has; NULL: as soon as the stream is idle, or has passed a later mark
+  void *mark;   // when it has; NULL: when it has passed a later one, or is idle
   delivery *first, *last;
 } weft_chunk;
 
@@ -83,12 +86,23 @@ void weft_chunks_finish(weft_queue *queue, weft_status status) {
     chunk_ends(queue, &queue->oldest, status);
 }
 
-// Waits until the stream has passed its work on the chunk. A mark of a younger chunk says so too.
-static weft_status chunk_wait(const weft_queue *queue, const weft_chunk *chunk) {
-  for (const weft_chunk *c = chunk; c; c = c->next)
-    if (c->stream == chunk->stream && c->mark)
-      return weft_device_mark_wait(queue->ctx->device, c->mark);
-  return weft_device_stream_wait(queue->ctx->device, chunk->stream);
+// Ends the chunk, and those of its stream up to the first that has a mark, once the stream has
+// passed that; all of them if none has one.
+static weft_status chunks_end(weft_queue *queue, weft_chunk **link) {
+  void *const stream = (*link)->stream;
+  const weft_chunk *marked = *link;
+  while (marked && (marked->stream != stream || !marked->mark))
+    marked = marked->next;
+  WEFT_TRY(marked ? weft_device_mark_wait(queue->ctx->device, marked->mark)
+                  : weft_device_stream_wait(queue->ctx->device, stream));
+  for (bool more = true; more && *link;) {
+    more = *link != marked;
+    if ((*link)->stream == stream && !(*link)->open)
+      chunk_ends(queue, link, WEFT_OK);
+    else
+      link = &(*link)->next;
+  }
+  return WEFT_OK;
 }
 
 // Ends the oldest chunks until `bytes` more are within the bound. Those still open are few.
@@ -99,8 +113,7 @@ static weft_status make_room(weft_queue *queue, size_t bytes) {
       link = &(*link)->next;
       continue;
     }
-    WEFT_TRY(chunk_wait(queue, *link));
-    chunk_ends(queue, link, WEFT_OK);
+    WEFT_TRY(chunks_end(queue, link));
   }
   return WEFT_OK;
 }
@@ -137,8 +150,13 @@ void weft_stage_close(weft_stage *stage) {
     return;
   stage->chunk = NULL;
   chunk->open = false;
-  if (chunk->bytes >= MARKED_BYTES) // without one a wait takes longer, no more
-    (void)weft_device_mark_new(stage->call->queue->ctx->device, stage->stream, &chunk->mark);
+  weft_queue *queue = stage->call->queue;
+  queue->unmarked += chunk->bytes;
+  if (queue->unmarked < MARKED_BYTES)
+    return;
+  // Without one a wait takes longer, no more.
+  (void)weft_device_mark_new(queue->ctx->device, stage->stream, &chunk->mark);
+  queue->unmarked = 0;
 }
 
 // Provides pinned memory for the first *some of `bytes` bytes, *some >= at_least. `follows`:
@@ -151,7 +169,7 @@ static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool f
     WEFT_TRY(weft_stage_flush(stage));
     weft_stage_close(stage);
     const size_t wanted = least(stage->left > bytes ? stage->left : bytes, WEFT_STAGED_CHUNK);
-    size_t whole = WEFT_LINE; // few sizes, so that later calls find memory of the same
+    size_t whole = LEAST_BYTES; // few sizes, so that later calls find memory of the same
     while (whole < wanted || whole < at_least)
       whole *= 2;
     WEFT_TRY(chunk_new(stage->call->queue, stage->stream, whole, &chunk));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pinned memory through which ordinary memory reaches a device and returns. Copies from or to
 // ordinary memory would make the caller wait; those from and to these chunks do not. A queue has
-// chunks of WEFT_STAGED_MOST bytes at most: a call that needs more waits for the oldest ones,
-// delivers what they hold, and continues with their memory.
+// chunks of WEFT_STAGED_MOST bytes at most, unless those being filled, or one for a single longer
+// row, are more: a call that needs more waits for the oldest ones, delivers what they hold, and
+// continues with their memory.
 #ifndef WEFT_LIB_CHUNKS_H
 #define WEFT_LIB_CHUNKS_H
 

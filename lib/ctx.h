@@ -53,6 +53,7 @@ struct weft_queue {
   weft_deferred *deferred;
   struct weft_chunk *oldest, **end; // what ordinary memory is staged in (chunks.h)
   size_t staged;                    // bytes of all chunks
+  size_t unmarked;                  // of those that ended after the last one with a mark
   weft_status owed;                 // failure of earlier work that a failing call waited for
 };
 

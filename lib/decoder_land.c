@@ -7,8 +7,6 @@
 
 #include "lib/chunks.h"
 
-enum { LINE = 64, ALIGN = 16 };
-
 // Whether vector and payload of an arrival can be copied to the slot in one piece.
 static bool is_ready(const weft_adding *a, const weft_arrival *arrival) {
   const weft_packet *packet = &arrival->packet;
@@ -59,7 +57,7 @@ static void prefetch_vector(const weft_adding *a, uint32_t item) {
   if (item == WEFT_NO_ITEM || a->arrivals[item].packet.mode != WEFT_PACKET_VECTOR)
     return;
   const uint8_t *vector = a->arrivals[item].packet.coefficients;
-  for (size_t c = 0; vector && c < a->arrivals[item].decoder->id.blocks; c += LINE)
+  for (size_t c = 0; vector && c < a->arrivals[item].decoder->id.blocks; c += WEFT_LINE)
     __builtin_prefetch(vector + c);
 }
 
@@ -95,8 +93,6 @@ static void tell(const weft_adding *a) {
       a->arrivals[i].status = at++->status;
 }
 
-static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
-
 static weft_status eliminate_all(weft_adding *a, weft_call *call) {
   a->begun = true;
   weft_pool_run(call->queue->ctx->pool, a->by.count, eliminate, a);
@@ -131,7 +127,7 @@ static void fill_in(void *user, size_t i) {
 // Copies what has landed to its slots, a chunk of pinned memory at a time.
 static weft_status send_slices(const weft_adding *a, weft_call *call, const landed *all,
                                size_t count, size_t most_bytes) {
-  const size_t stride = aligned(a->most_blocks + most_bytes);
+  const size_t stride = weft_row_stride(a->most_blocks + most_bytes);
   const size_t each = sizeof(weft_device_piece) + stride, fit = WEFT_STAGED_CHUNK / each;
   weft_status status = WEFT_OK;
   for (size_t first = 0, some; first < count && status == WEFT_OK; first += some) {
@@ -154,8 +150,8 @@ static weft_status send_slices(const weft_adding *a, weft_call *call, const land
 static weft_status land_in_slices(weft_adding *a, weft_call *call, size_t most_bytes) {
   weft_ctx *ctx = call->queue->ctx;
   a->in_slices = true;
-  a->staged_stride = aligned(a->most_blocks);
-  landed *all = weft_ctx_take(ctx, a->count * (sizeof *all + a->staged_stride), LINE);
+  a->staged_stride = weft_row_stride(a->most_blocks);
+  landed *all = weft_ctx_take(ctx, a->count * (sizeof *all + a->staged_stride), WEFT_LINE);
   if (!all)
     return WEFT_E_NOMEM;
   a->staged = (uint8_t *)(all + a->count);
@@ -176,7 +172,7 @@ static weft_status land_in_slices(weft_adding *a, weft_call *call, size_t most_b
 weft_status weft_decoders_land(weft_adding *a, weft_call *call, size_t most_bytes) {
   weft_ctx *ctx = call->queue->ctx;
   atomic_init(&a->piece_count, 0);
-  a->staged_stride = aligned(a->most_blocks + (a->mem == WEFT_MEM_HOST ? most_bytes : 0));
+  a->staged_stride = weft_row_stride(a->most_blocks + (a->mem == WEFT_MEM_HOST ? most_bytes : 0));
   const size_t bytes = a->count * (2 * sizeof(weft_device_piece) + a->staged_stride);
   if (a->mem == WEFT_MEM_HOST && bytes > WEFT_STAGED_MOST)
     return land_in_slices(a, call, most_bytes);

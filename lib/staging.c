@@ -78,11 +78,6 @@ static weft_status stage_results(weft_stage *stage, weft_gemm *gemm) {
 
 // --- results in host memory, piece by piece ---
 
-typedef struct piece {
-  size_t first, count; // gemms
-  size_t bytes;
-} piece;
-
 typedef struct pipeline {
   weft_call *call;
   const weft_gemm *gemms;

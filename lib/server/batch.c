@@ -200,6 +200,10 @@ weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch)
   if (status != WEFT_E_NOMEM)
     return status;
   (void)weft_server_free_spares(lane->server);
+  if (batch->slab && !lane->ctx->device) { // may be twice as large as it must
+    weft_free(lane->ctx, batch->slab_mem, batch->slab);
+    batch->slab = NULL;
+  }
   return prepare(lane, batch, true);
 }
 

@@ -110,8 +110,10 @@ void weft_ctx_trim(weft_ctx *ctx); // accepts NULL
 // valid until the queue is idle; on a host context the work is done when the call returns. Scratch
 // memory that calls left on a queue is freed when the queue is found idle by a poll, is waited for,
 // or is freed. Data and payloads in HOST memory pass through pinned memory of the library's own, of
-// which a queue, or a call without one, has at most 64 MiB at a time (beside, for each call,
-// coefficients of up to 4 MiB, and what weft_decoders_add copies, again up to 64 MiB). A call that
+// which a queue, or a call without one, has at most 64 MiB at a time. Beside it each call has
+// coefficients, of up to 4 MiB for each of its batches, and more where those in DEVICE memory have
+// gaps between rows; seeds; and for weft_decoders_add up to 64 MiB of HOST payloads, or n and 48
+// bytes for each packet whose payload is elsewhere. A call that
 // needs more waits, before it returns, for the oldest work that uses this memory; results of that
 // work are then in HOST memory before the queue is idle. Errors of weft_queue_new: WEFT_E_ARGUMENT
 // (NULL), WEFT_E_NOMEM, WEFT_E_DEVICE*.

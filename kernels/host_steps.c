@@ -18,29 +18,35 @@ static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *
   return kernel->steps_product * products + kernel->steps_sum * sums + kernel->steps_wide * rows;
 }
 
-// Returns what acts cost per column in rows of this many bytes, beyond what the other weights
-// count: those were measured with rows of WEIGHED columns and more.
-static size_t acts_cost(const weft_host_kernel *kernel, const weft_acts *acts, size_t row_bytes) {
+// Returns what acts cost per column of so many, beyond what the other weights count: those were
+// measured with WEIGHED columns and more. 0 columns: not known yet.
+static size_t acts_cost(const weft_host_kernel *kernel, const weft_acts *acts, size_t columns) {
   enum { WEIGHED = 4096 };
-  return row_bytes == 0 || row_bytes >= WEIGHED
+  return columns == 0 || columns >= WEIGHED
              ? 0
-             : kernel->steps_act * acts->count * (WEIGHED - row_bytes) / (WEIGHED * row_bytes);
+             : kernel->steps_act * acts->count * (WEIGHED - columns) / (WEIGHED * columns);
 }
 
 static size_t entries_cost(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes) {
   return m * k * (kernel->entry ? kernel->entry(m, k, row_bytes) : 8);
 }
 
-// A product costs more as a step than entry by entry, since slots are read and written.
-bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
-                         const weft_factors *factors, size_t entries) {
+// A product costs more as a step than entry by entry, since slots are read and written. `columns`:
+// of the row, that are worked on at once.
+static bool steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
+                      size_t columns, const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
   if (!kernel->steps || !acts || k > WEFT_ACT_ROWS || m > WEFT_ACT_ROWS ||
       m * k < kernel->steps_least) // before weighing entries, which short shards would notice
     return false;
   return entries_cost(kernel, m, k, row_bytes) >=
-         butterflies_cost(kernel, acts) + acts_cost(kernel, acts, row_bytes) +
+         butterflies_cost(kernel, acts) + acts_cost(kernel, acts, columns) +
              kernel->steps_entry * (acts->entries + entries);
+}
+
+bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
+                         const weft_factors *factors, size_t entries) {
+  return steps_pay(kernel, m, k, row_bytes, row_bytes, factors, entries);
 }
 
 // Returns whether the last columns, too few for acts, are better computed by acts together with
@@ -94,7 +100,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
   uint8_t *y[WEFT_ACT_ROWS];
   const size_t columns = end - begin, rest = columns % WEFT_ACT_STEP;
   if (!g->factors || g->x_prepared || g->accumulate || columns < WEFT_STEPS_COLUMNS ||
-      !weft_host_steps_pay(kernel, g->m, g->k, g->len, g->factors, 0))
+      !steps_pay(kernel, g->m, g->k, g->len, columns, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
   const size_t bytes = (g->k + g->m) * g->len;

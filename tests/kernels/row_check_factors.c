@@ -28,7 +28,9 @@ static bool run_product(row_check *check, const product *p, const row_check_shap
   // A copy of the row for which every matrix is worth its factors.
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;
-  kernel.steps_product = kernel.steps_sum = kernel.steps_entry = kernel.steps_act = 0;
+  kernel.steps_product = kernel.steps_sum = kernel.steps_entry = 0;
+  // Long rows: what is left at their end is computed with columns before it, or entry by entry.
+  kernel.steps_act = c->len >= 4096 && test_rng_below(rng, 2) ? SIZE_MAX / 8192 : 0;
   // Stores that bypass the caches need aligned rows.
   kernel.steps_past = c->len % 64 == 0 ? 0 : SIZE_MAX;
   row.host = &kernel;

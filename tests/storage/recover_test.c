@@ -234,6 +234,27 @@ static weft_ctx *context_with_steps(void) {
   return context_on(row ? row->name : NULL, 1);
 }
 
+// Shards of a packet are encoded by steps; and where those pay, they pay in longer rows.
+START_TEST(short_stripes_are_encoded_by_steps) {
+  for (size_t i = 0; i < test_host_row_count(); i++) {
+    const weft_backend *row = test_host_row(i);
+    if (!row->host->steps)
+      continue;
+    weft_ctx *ctx = context_on(row->name, 1);
+    weft_code *code = code_with(ctx, &large, 1);
+    const weft_factors *factors = atomic_load(&code->encode->factors);
+    bool pays = false;
+    for (size_t bytes = WEFT_STEPS_COLUMNS; bytes <= 4096; bytes += 128) {
+      const bool now = weft_host_steps_pay(row->host, large.m, large.k, bytes, factors, 0);
+      EXPECT(now || (!pays && bytes < 1024));
+      pays = now;
+    }
+    weft_code_free(code);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 // Plans for short stripes or few losses make no factors.
 START_TEST(short_stripes_and_few_losses_ask_for_none) {
   weft_ctx *ctx = context_with_steps();
@@ -402,6 +423,7 @@ int main(void) {
   TCase *alone = tcase_create("alone"), *bytes = tcase_create("bytes"),
         *shared = tcase_create("shared");
   tcase_set_tags(alone, "one-thread");
+  tcase_add_test(alone, short_stripes_are_encoded_by_steps);
   tcase_add_test(alone, short_stripes_and_few_losses_ask_for_none);
   tcase_add_loop_test(alone, a_plan_goes_on_without_memory, 0, 2);
   tcase_add_loop_test(alone, every_row_recovers_by_definition, 0, (int)test_host_row_count());

@@ -10,6 +10,7 @@
 #include "kernels/host_kernels.h"
 #include "kernels/host_steps.h"
 #include "kernels/host_winograd.h"
+#include "kernels/smaller.h"
 #include "kernels/unroll.h"
 
 enum {
@@ -29,8 +30,6 @@ struct weft_operand {
   size_t k, len, stride;
   uint8_t *bytes;
 };
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 0); }
 
@@ -63,18 +62,19 @@ static bool has_memory(const gemm_job *job) { return job->allocator && job->allo
 static size_t scratch_of(const gemm_job *job, const weft_gemm *g, size_t m, size_t columns,
                          size_t k_max) {
   return job->kernel->scratch && !g->x_prepared && has_memory(job)
-             ? job->kernel->scratch(smaller(m, WEFT_PANEL_ROWS), smaller(g->k, k_max), columns,
-                                    g->len)
+             ? job->kernel->scratch(weft_smaller(m, WEFT_PANEL_ROWS), weft_smaller(g->k, k_max),
+                                    columns, g->len)
              : 0;
 }
 
-static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
+// Computes a piece, panel by panel. x_made and y_made: room for the rows of a panel, where those of
+// g are not listed.
+static void panels_of(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece,
+                      const uint8_t **x_made, uint8_t **y_made) {
   const weft_operand *operand = g->x_prepared;
   const uint8_t *const x_base = operand ? operand->bytes : g->x.base;
   const size_t x_stride = operand ? operand->stride : g->x.stride;
   const uint8_t *const *const x_ptr = operand ? NULL : g->x.ptr;
-  const uint8_t *x_made[WEFT_PANEL_ROWS];
-  uint8_t *y_made[WEFT_PANEL_ROWS];
   // All but small sources are packed by the kernel, a limited number of them at a time.
   const bool packed = g->k > 1 && g->k * g->len > PACK_FROM;
   const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
@@ -82,13 +82,13 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
       scratch_of(job, g, piece->row_end - piece->row_begin, piece->end - piece->begin, k_max);
   uint8_t *scratch = bytes ? weft_scratch_take(job->scratch, job->allocator, bytes) : NULL;
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
-    const size_t k = smaller(g->k - k0, k_max);
+    const size_t k = weft_smaller(g->k - k0, k_max);
     const uint8_t *const *x = x_ptr ? x_ptr + k0 : x_made;
     if (!x_ptr) // a condition inside the loop would keep it from being vectorised
       for (size_t j = 0; j < k; j++)
         x_made[j] = x_base + (k0 + j) * x_stride;
     for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
-      const size_t m = smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
+      const size_t m = weft_smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
       uint8_t *const *y = g->y.ptr ? g->y.ptr + m0 : y_made;
       if (!g->y.ptr)
         for (size_t i = 0; i < m; i++)
@@ -111,6 +111,21 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
   }
   if (scratch)
     weft_scratch_give(job->scratch, job->allocator, scratch);
+}
+
+// Not inlined, so that a caller who has lists of its own on the stack does not pay for these.
+__attribute__((noinline)) static void listed_panels(const gemm_job *job, const weft_gemm *g,
+                                                    const gemm_piece *piece) {
+  const uint8_t *x[WEFT_PANEL_ROWS];
+  uint8_t *y[WEFT_PANEL_ROWS];
+  panels_of(job, g, piece, x, y);
+}
+
+static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
+  if (g->x.ptr && g->y.ptr && !g->x_prepared)
+    panels_of(job, g, piece, NULL, NULL);
+  else
+    listed_panels(job, g, piece);
 }
 
 // Computes a product that is one panel as it is, on one thread: packets on demand, updates, stripes
@@ -167,19 +182,19 @@ static void gemm_task(void *user, size_t index) {
   gemm_piece piece = {.row_begin = 0, .row_end = g->m, .begin = 0, .end = g->len};
   if (job->pieces > 1 && choose(job, g) == WEFT_PARTITION_ROWS) {
     const size_t rows = cut_to(g->m, job->pieces, g->m >= job->threads * ROW_STEP ? ROW_STEP : 1);
-    piece.row_begin = smaller(part * rows, g->m);
-    piece.row_end = smaller(piece.row_begin + rows, g->m);
+    piece.row_begin = weft_smaller(part * rows, g->m);
+    piece.row_end = weft_smaller(piece.row_begin + rows, g->m);
   } else if (job->pieces > 1) {
     size_t columns = cut_to(g->len, job->pieces, LINE);
     // Pieces are not narrower than this, unless a thread's share is. (With many products, each has
     // fewer pieces than there are threads.)
     const size_t least =
         weft_host_winograd_pays(job->kernel, g->m, g->k) ? WEFT_WINOGRAD_COLUMNS : COLUMNS_MIN;
-    const size_t enough = smaller(least, cut_to(g->len, job->threads, LINE));
+    const size_t enough = weft_smaller(least, cut_to(g->len, job->threads, LINE));
     if (job->partition == WEFT_PARTITION_AUTO && columns < enough)
       columns = enough;
-    piece.begin = smaller(part * columns, g->len);
-    piece.end = smaller(piece.begin + columns, g->len);
+    piece.begin = weft_smaller(part * columns, g->len);
+    piece.end = weft_smaller(piece.begin + columns, g->len);
   }
   if (piece.row_begin == 0 && piece.row_end == g->m)
     piece.begin = by_fewer(job, g, piece.begin, piece.end);
@@ -297,7 +312,7 @@ static void spread(const xorm_job *job, size_t first, size_t last, size_t begin,
                           .accumulate = o->accumulate};
   const uint8_t *bits = o->bits;
   for (size_t i = 0; i < o->m; i += s.m) {
-    s.m = smaller(o->m - i, most);
+    s.m = weft_smaller(o->m - i, most);
     for (size_t j = 0; j < s.m; j++)
       y[j] = weft_row(&o->y, i + j) + from;
     for (size_t packet = 0; packet < s.m * o->w; packet++, bits += o->bits_stride)
@@ -310,9 +325,9 @@ static void xorm_task(void *user, size_t index) {
   const xorm_job *job = user;
   const weft_xorm *o = job->xorm;
   const size_t first = index / job->pieces_in_packet * job->group_step;
-  const size_t last = smaller(first + job->group_step, job->groups);
+  const size_t last = weft_smaller(first + job->group_step, job->groups);
   const size_t begin = index % job->pieces_in_packet * job->byte_step;
-  const size_t end = smaller(begin + job->byte_step, o->packet_bytes);
+  const size_t end = weft_smaller(begin + job->byte_step, o->packet_bytes);
   if (o->k == 1 && job->kernel->spread)
     spread(job, first, last, begin, end);
   else

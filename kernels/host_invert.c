@@ -11,13 +11,15 @@
 
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+#include "kernels/smaller.h"
 #include "kernels/unroll.h"
 
 enum {
   STEPS_SMALL = 8, // applied at once up to SMALL_N; measured (docs/performance/cpu-kernels.md)
   STEPS_MAX = 16,
   SMALL_N = 192,
-  NARROW = 32
+  NARROW = 32,
+  LINE = 64
 };
 
 // One inversion. Row r of the matrix is rows[r]; swaps are recorded and undone at the end, since a
@@ -25,13 +27,26 @@ enum {
 typedef struct gauss_jordan {
   const weft_host_kernel *kernel;
   size_t n, width; // width: bytes of a row; what is in columns from n on does not matter
+  size_t at_once;  // most steps collected
   uint8_t *rows[WEFT_PANEL_ROWS];
   uint16_t swapped[WEFT_PANEL_ROWS];
   // The steps not yet applied: factors[t][r] is f of row r, pivots[t] is X.
-  uint8_t factors[STEPS_MAX][WEFT_PANEL_ROWS];
-  uint8_t pivots[STEPS_MAX][WEFT_PANEL_ROWS];
-  uint8_t by_row[WEFT_PANEL_ROWS * STEPS_MAX]; // the factors, those of a row side by side
+  uint8_t *factors[STEPS_MAX], *pivots[STEPS_MAX];
+  uint8_t *by_row; // the factors, those of a row side by side
 } gauss_jordan;
+
+static size_t step_bytes(size_t n) { return (n + LINE - 1) / LINE * LINE; }
+
+// Collects up to `at_once` steps in `memory`: 3 * at_once * step_bytes(n) bytes.
+static void place_steps(gauss_jordan *s, uint8_t *memory, size_t at_once) {
+  const size_t each = step_bytes(s->n);
+  s->at_once = at_once;
+  for (size_t t = 0; t < at_once; t++) {
+    s->factors[t] = memory + t * each;
+    s->pivots[t] = memory + (at_once + t) * each;
+  }
+  s->by_row = memory + 2 * at_once * each;
+}
 
 static void product(const gauss_jordan *s, size_t m, size_t k, const uint8_t *a,
                     const uint8_t *const *x, uint8_t *const *y, bool accumulate) {
@@ -184,31 +199,53 @@ static void undo_swaps(const gauss_jordan *s) {
 }
 
 static bool invert_rows(gauss_jordan *s) {
-  const size_t n = s->n, at_once = n <= SMALL_N ? STEPS_SMALL : STEPS_MAX;
-  for (size_t p = 0; p < n; p += at_once)
-    if (!eliminate(s, p, n - p < at_once ? n - p : at_once))
+  for (size_t p = 0; p < s->n; p += s->at_once)
+    if (!eliminate(s, p, weft_smaller(s->n - p, s->at_once)))
       return false;
   undo_swaps(s);
   return true;
 }
 
-static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
+typedef struct invert_job {
+  const weft_host_kernel *kernel;
+  const weft_exec *exec;
+  const weft_invert *invert;
+  bool narrow;
+} invert_job;
+
+static bool invert_in_place(const invert_job *job, uint8_t *matrix, size_t n) {
+  // The steps of a large matrix would be much for a caller's stack. Without memory elsewhere fewer
+  // are applied at once.
+  _Alignas(64) uint8_t small[3 * STEPS_SMALL * SMALL_N];
+  const size_t all = 3 * step_bytes(n);
   gauss_jordan s;
-  s.kernel = kernel;
+  s.kernel = job->kernel;
   s.n = s.width = n;
+  uint8_t *large = NULL;
+  if (n > SMALL_N)
+    large = weft_scratch_take(job->exec->scratch, job->exec->allocator, STEPS_MAX * all);
+  if (large)
+    place_steps(&s, large, STEPS_MAX);
+  else
+    place_steps(&s, small, weft_smaller(STEPS_SMALL, sizeof small / all));
   for (size_t r = 0; r < n; r++)
     s.rows[r] = matrix + r * n;
-  return invert_rows(&s);
+  const bool inverted = invert_rows(&s);
+  if (large)
+    weft_scratch_give(job->exec->scratch, job->exec->allocator, large);
+  return inverted;
 }
 
 // Does the same on copies of rows shorter than a vector, which techniques without masks would load
 // and store through the stack each time (tail_copy.h; docs/performance/cpu-codec.md has the gain).
-static bool invert_narrow(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
+static bool invert_narrow(const invert_job *job, uint8_t *matrix, size_t n) {
   uint8_t rows[NARROW][NARROW] = {{0}};
+  _Alignas(64) uint8_t steps[3 * STEPS_SMALL * LINE];
   gauss_jordan s;
-  s.kernel = kernel;
+  s.kernel = job->kernel;
   s.n = n;
   s.width = NARROW;
+  place_steps(&s, steps, STEPS_SMALL);
   for (size_t r = 0; r < n; r++)
     s.rows[r] = memcpy(rows[r], matrix + r * n, n);
   for (size_t t = 0; t < STEPS_SMALL; t++)
@@ -220,12 +257,6 @@ static bool invert_narrow(const weft_host_kernel *kernel, uint8_t *matrix, size_
   return true;
 }
 
-typedef struct invert_job {
-  const weft_host_kernel *kernel;
-  const weft_invert *invert;
-  bool narrow;
-} invert_job;
-
 static void invert_task(void *user, size_t index) {
   const invert_job *job = user;
   const weft_invert *o = job->invert;
@@ -233,7 +264,7 @@ static void invert_task(void *user, size_t index) {
   uint8_t *out = o->out + index * bytes;
   if (o->out != o->in && bytes > 0)
     memcpy(out, o->in + index * bytes, bytes);
-  o->singular[index] = !(job->narrow ? invert_narrow : invert_in_place)(job->kernel, out, o->k);
+  o->singular[index] = o->k > 0 && !(job->narrow ? invert_narrow : invert_in_place)(job, out, o->k);
 }
 
 weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec, const weft_invert *o) {
@@ -243,7 +274,7 @@ weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec, con
     return WEFT_E_ARGUMENT;
   // row->align is the size of the technique's vectors; those that are wider than NARROW have masks.
   const bool narrow = o->k < NARROW && row->align <= NARROW && o->k % row->align != 0;
-  invert_job job = {.kernel = row->host, .invert = o, .narrow = narrow};
+  invert_job job = {.kernel = row->host, .exec = exec, .invert = o, .narrow = narrow};
   weft_pool_run(exec->pool, o->count, invert_task, &job);
   return WEFT_OK;
 }

@@ -211,6 +211,9 @@ static void winograd(const weft_host_kernel *kernel, const product *p, uint8_t *
   leftover(kernel, p);
 }
 
+// Returns where pointers lie behind `bytes` bytes of scratch.
+static size_t lists_at(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
 size_t weft_host_winograd(const weft_host_kernel *kernel, const weft_allocator *allocator,
                           const weft_gemm *g, size_t begin, size_t end) {
   const size_t all = (end - begin) / COLUMN_STEP * COLUMN_STEP;
@@ -218,12 +221,13 @@ size_t weft_host_winograd(const weft_host_kernel *kernel, const weft_allocator *
       !pays(kernel, g->m, g->k, all))
     return begin;
   const size_t width = all < COLUMNS ? all : COLUMNS;
-  uint8_t *const scratch =
-      allocator->alloc(allocator->user, scratch_bytes(kernel, g->m, g->k, width), LINE);
+  const size_t bytes = scratch_bytes(kernel, g->m, g->k, width);
+  const size_t lists = (g->k + g->m) * sizeof(uint8_t *);
+  uint8_t *const scratch = allocator->alloc(allocator->user, lists_at(bytes) + lists, LINE);
   if (!scratch) // entry by entry needs none
     return begin;
-  const uint8_t *x[WEFT_PANEL_ROWS];
-  uint8_t *y[WEFT_PANEL_ROWS];
+  const uint8_t **const x = (const uint8_t **)(void *)(scratch + lists_at(bytes));
+  uint8_t **const y = (uint8_t **)(void *)(x + g->k);
   for (size_t j = 0; j < g->k; j++)
     x[j] = weft_const_row(&g->x, j);
   for (size_t i = 0; i < g->m; i++)

@@ -237,8 +237,8 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
 static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
                       size_t width, size_t next) {
   const uint16_t *operand = strip->acts->operands + panel->operand;
-  const uint8_t *x[WEFT_PANEL_ROWS];
-  uint8_t *y[WEFT_PANEL_ROWS];
+  const uint8_t *x[WEFT_ACT_ROWS];
+  uint8_t *y[WEFT_ACT_ROWS];
   bool apart = true; // if all sources are slots
   for (size_t j = 0; j < panel->k; j++) {
     apart = apart && *operand < WEFT_PLACE_ZERO;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "kernels/smaller.h"
+
 enum {
   MARKED_BYTES = 64 << 10, // a mark costs as much time as copying so many
   LEAST_BYTES = 256        // of a chunk: pinned memory is not allocated in less
@@ -30,8 +32,6 @@ typedef struct weft_chunk {
 
 // --- rows ---
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 // Copies bytes [at, at + bytes) of rows to dense memory.
 static void gather(uint8_t *to, const weft_const_rows *from, size_t row_bytes, size_t at,
                    size_t bytes) {
@@ -41,7 +41,7 @@ static void gather(uint8_t *to, const weft_const_rows *from, size_t row_bytes, s
   }
   size_t row = at / row_bytes, in = at % row_bytes;
   for (size_t some; bytes > 0; bytes -= some, to += some, row++, in = 0) {
-    some = least(bytes, row_bytes - in);
+    some = weft_smaller(bytes, row_bytes - in);
     memcpy(to, weft_const_row(from, row) + in, some);
   }
 }
@@ -50,7 +50,7 @@ static void deliver(const delivery *d) {
   size_t row = d->at / d->row_bytes, in = d->at % d->row_bytes;
   const uint8_t *from = d->from;
   for (size_t left = d->bytes, some; left > 0; left -= some, from += some, row++, in = 0) {
-    some = least(left, d->row_bytes - in);
+    some = weft_smaller(left, d->row_bytes - in);
     memcpy(weft_row(&d->to, row) + in, from, some);
   }
 }
@@ -168,16 +168,17 @@ static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool f
   if (!chunk || used + at_least > chunk->bytes) {
     WEFT_TRY(weft_stage_flush(stage));
     weft_stage_close(stage);
-    const size_t wanted = least(stage->left > bytes ? stage->left : bytes, WEFT_STAGED_CHUNK);
+    const size_t wanted =
+        weft_smaller(stage->left > bytes ? stage->left : bytes, WEFT_STAGED_CHUNK);
     size_t whole = LEAST_BYTES; // few sizes, so that later calls find memory of the same
     while (whole < wanted || whole < at_least)
       whole *= 2;
     WEFT_TRY(chunk_new(stage->call->queue, stage->stream, whole, &chunk));
-    stage->left -= least(stage->left, whole);
+    stage->left -= weft_smaller(stage->left, whole);
     stage->chunk = chunk;
     used = 0;
   }
-  *some = least(bytes, chunk->bytes - used);
+  *some = weft_smaller(bytes, chunk->bytes - used);
   *out = chunk->memory + used;
   chunk->used = used + *some;
   return WEFT_OK;

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "kernels/host_kernels.h"
+#include "kernels/smaller.h"
 #include "kernels/x86/cores.h"
 #include "kernels/x86/xor_instructions.h"
 #include "kernels/x86/xor_together.h"
@@ -280,8 +281,6 @@ static void fold_packet(compiler *c, size_t at) {
     scratch_vector(&c->to, STORE, sum, near);
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 static size_t cut(size_t a, size_t pieces) { return (a + pieces - 1) / pieces; }
 
 // Returns whether the folded shard has a pass of its own. Its sums have one input of each shard and
@@ -296,8 +295,8 @@ static void begin_pass(compiler *c, size_t pass) {
   const size_t passes = c->passes - c->apart, outputs = m->outputs - (c->apart ? m->w : 0);
   const size_t share = cut(outputs, passes);
   c->pass = pass;
-  c->first = smaller(pass * share, outputs);
-  c->sums = pass < passes ? smaller(share, outputs - c->first) : m->w;
+  c->first = weft_smaller(pass * share, outputs);
+  c->sums = pass < passes ? weft_smaller(share, outputs - c->first) : m->w;
   for (size_t x = 0; x < m->inputs; x++) {
     c->mask[x] = 0;
     for (size_t s = 0; s < c->sums; s++)

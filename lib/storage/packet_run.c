@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "kernels/smaller.h"
+
 enum {
   LINE = 64,
   PROGRAM_MIN = 512,  // bytes of a packet at a time: with fewer, calls cost too much
@@ -47,8 +49,6 @@ typedef struct workplace {
   uint8_t *scratch;       // the kernel's own
   uint8_t *bytes;         // when gathering, inputs and outputs; then slots
 } workplace;
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 0); }
 
@@ -154,9 +154,9 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
 // packet.
 static size_t fetched_ahead(const run *r) {
   const size_t group = r->w * r->packet_bytes, shards = r->product->inputs / r->w;
-  const size_t groups = smaller(AHEAD_MAX, AHEAD_TOTAL / shards) / group;
+  const size_t groups = weft_smaller(AHEAD_MAX, AHEAD_TOTAL / shards) / group;
   const size_t asked = r->product->code->groups_ahead;
-  return groups == 0 ? LINE : group * (asked ? smaller(asked, groups) : groups);
+  return groups == 0 ? LINE : group * (asked ? weft_smaller(asked, groups) : groups);
 }
 
 // Runs machine code on `bytes` bytes at `begin` of every packet, or on `groups` groups, all in
@@ -211,11 +211,11 @@ static void move_to(const run *r, workplace *place, size_t offset) {
 static void run_in_place(const run *r, workplace *place, const weft_packet_job *job, size_t g,
                          size_t begin) {
   const weft_packet_product *p = r->product;
-  const size_t n = smaller(r->bytes, r->packet_bytes - begin);
+  const size_t n = weft_smaller(r->bytes, r->packet_bytes - begin);
   const size_t group = r->w * r->packet_bytes, at = g * group + begin;
   const bool far = is_far(p, r->packet_bytes, job);
   if (p->code) {
-    run_code(r, place, job, at, n, smaller(r->groups, job->groups - g), far);
+    run_code(r, place, job, at, n, weft_smaller(r->groups, job->groups - g), far);
     return;
   }
   move_to(r, place, at);
@@ -223,7 +223,7 @@ static void run_in_place(const run *r, workplace *place, const weft_packet_job *
     run_steps(r, place, n, far && g + 1 < job->groups ? group : 0);
   } else {
     const size_t gap = begin + n < r->packet_bytes ? 0 : group - r->packet_bytes;
-    run_blocks(r, place, n, smaller(r->groups, job->groups - g), far, gap);
+    run_blocks(r, place, n, weft_smaller(r->groups, job->groups - g), far, gap);
   }
 }
 
@@ -249,7 +249,7 @@ static void scatter(uint8_t *shard, const uint8_t *from, size_t groups, size_t s
 static void run_gathered(const run *r, const workplace *place, const weft_packet_job *job,
                          size_t first) {
   const weft_packet_product *p = r->product;
-  const size_t groups = smaller(r->groups, job->groups - first);
+  const size_t groups = weft_smaller(r->groups, job->groups - first);
   const size_t step = r->w * r->packet_bytes, offset = first * step;
   for (size_t i = 0; i < p->inputs; i++)
     gather(place->packet[i], job->in[i / r->w] + offset + i % r->w * r->packet_bytes, groups, step,
@@ -291,12 +291,12 @@ static void piece_task(void *user, size_t index) {
   const run *r = user;
   workplace place = workplace_of(r, index);
   place_held(r, &place);
-  const size_t share = cut(r->units, r->pieces), last = smaller((index + 1) * share, r->units);
+  const size_t share = cut(r->units, r->pieces), last = weft_smaller((index + 1) * share, r->units);
   const size_t runs = runs_of_packet(r);
   size_t before = 0; // units of earlier jobs
   for (size_t j = 0; j < r->count && before < last; j++) {
     const weft_packet_job *job = &r->jobs[j];
-    const size_t own = units_of(r, job), start = smaller(index * share, last);
+    const size_t own = units_of(r, job), start = weft_smaller(index * share, last);
     size_t u = start > before ? start - before : 0;
     if (!r->gathered && !r->product->code && u < own)
       place_job(r, &place, job);
@@ -323,7 +323,7 @@ static void choose_size_for_code(run *r, size_t threads) {
   for (size_t j = 0; j < r->count; j++)
     groups += r->jobs[j].groups;
   if (threads > 1)
-    most = smaller(most, groups / (threads * UNITS_PER_THREAD));
+    most = weft_smaller(most, groups / (threads * UNITS_PER_THREAD));
   r->groups = most > 1 ? most : 1;
   r->bytes = even_run(r->packet_bytes, AT_ONCE_MAX);
 }
@@ -331,7 +331,7 @@ static void choose_size_for_code(run *r, size_t threads) {
 static void choose_size(run *r) {
   const size_t least = by_program(r->product) ? PROGRAM_MIN : BLOCKS_MIN;
   size_t bytes = TOTAL / packets(r) / LINE * LINE;
-  bytes = bytes < PROGRAM_MIN ? PROGRAM_MIN : smaller(bytes, AT_ONCE_MAX);
+  bytes = bytes < PROGRAM_MIN ? PROGRAM_MIN : weft_smaller(bytes, AT_ONCE_MAX);
   r->gathered = r->packet_bytes < least;
   r->groups = 1;
   if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2))
@@ -378,7 +378,7 @@ weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kerne
     r.units += units_of(&r, &jobs[j]);
   if (r.units == 0 || product->outputs == 0)
     return WEFT_OK;
-  r.pieces = smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);
+  r.pieces = weft_smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);
   r.piece_bytes = workplace_bytes(&r);
   r.scratch = exec->allocator->alloc(exec->allocator->user, r.pieces * r.piece_bytes, LINE);
   if (!r.scratch)

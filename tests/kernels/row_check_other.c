@@ -93,15 +93,19 @@ static void fill_matrices(uint8_t *in, size_t count, size_t k, test_rng *rng) {
     in[i * k + i] = 0;
 }
 
-static bool run_inverses(row_check *check, size_t count, size_t k, weft_pool *pool, test_rng *rng) {
+// fail_at: which of the row's allocations fails; 0: none.
+static bool run_inverses(row_check *check, size_t count, size_t k, weft_pool *pool, long fail_at,
+                         test_rng *rng) {
   const weft_backend *row = check->row, *scalar = row_check_scalar();
   const size_t bytes = count * k * k;
   uint8_t *in = row_check_memory(bytes), *out = row_check_memory(bytes);
   uint8_t *want = row_check_memory(bytes), *product = row_check_memory(k * k);
   uint8_t singular[8], want_singular[8];
-  test_allocator memory;
+  test_allocator memory, own;
   test_allocator_init(&memory, 0);
+  test_allocator_init(&own, fail_at);
   const weft_exec exec = {.allocator = &memory.allocator, .pool = pool};
+  const weft_exec own_exec = {.allocator = &own.allocator, .pool = pool};
   fill_matrices(in, count, k, rng);
   weft_invert spec = {.count = count, .k = k, .in = in, .out = want, .singular = want_singular};
   weft_invert mine = {.count = count, .k = k, .in = in, .out = out, .singular = singular};
@@ -110,7 +114,8 @@ static bool run_inverses(row_check *check, size_t count, size_t k, weft_pool *po
     memcpy(out, in, bytes);
     mine.in = out;
   }
-  good = good && row->invert(row, &exec, &mine) == WEFT_OK;
+  good = good && row->invert(row, &own_exec, &mine) == WEFT_OK && !test_allocator_live(&own) &&
+         (!fail_at || test_allocator_failed(&own));
   for (size_t c = 0; c < count && good; c++) {
     const size_t at = c * k * k;
     good = singular[c] == want_singular[c] && singular[c] == !row_check_is_regular(in + at, k);
@@ -130,8 +135,8 @@ static bool run_inverses(row_check *check, size_t count, size_t k, weft_pool *po
   free(out);
   free(want);
   free(product);
-  char text[40];
-  snprintf(text, sizeof text, "%zu of k %zu", count, k);
+  char text[60];
+  snprintf(text, sizeof text, "%zu of k %zu, allocation %ld fails", count, k, fail_at);
   return good || row_check_fail(check, "inverse", text);
 }
 
@@ -144,8 +149,11 @@ bool row_check_inverses(row_check *check) {
     return row_check_fail(check, "inverse", "no pool");
   bool good = true;
   for (size_t k = 0; k <= 40 && good; k++)
-    good = run_inverses(check, 1 + test_rng_below(&rng, 6), k, k % 2 ? pool : NULL, &rng);
-  good = good && run_inverses(check, 2, check->step > 1 ? 70 : 150, NULL, &rng);
+    good = run_inverses(check, 1 + test_rng_below(&rng, 6), k, k % 2 ? pool : NULL, 0, &rng);
+  good = good && run_inverses(check, 2, check->step > 1 ? 70 : 150, NULL, 0, &rng);
+  // Above 192 rows the steps lie in memory of the allocator, if there is any.
+  for (long fail_at = 0; check->step == 1 && fail_at <= 1 && good; fail_at++)
+    good = run_inverses(check, 1, 195 + test_rng_below(&rng, 40), NULL, fail_at, &rng);
   weft_pool_free(pool);
   const weft_invert large = {.count = 1, .k = WEFT_PANEL_ROWS + 1};
   const weft_exec exec = {.allocator = &memory.allocator};

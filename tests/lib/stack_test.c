@@ -54,6 +54,52 @@ static weft_status code_segment(weft_ctx *ctx, work *w, const uint8_t *data, uin
   return WEFT_OK;
 }
 
+// Encodes, decodes and recodes many packets in one call each.
+static weft_status code_batches(weft_ctx *ctx, work *w, const uint8_t *data, uint8_t *out) {
+  enum { PACKETS = 40 };
+  const weft_segment_id id = {.stream = 1, .segment = 2, .blocks = w->n, .block_bytes = w->k};
+  const size_t bytes = (size_t)w->n * w->k;
+  uint8_t *coefficients = malloc((size_t)w->n * w->n), *payloads = malloc(bytes);
+  weft_segment *segment;
+  weft_encoder *encoder;
+  weft_decoder *decoder;
+  WEFT_TRY(weft_segment_new(ctx, &(weft_segment_options){.id = id, .data = data, .bytes = bytes},
+                            NULL, &segment));
+  WEFT_TRY(weft_encoder_new(segment, NULL, &encoder));
+  weft_packet *packets = malloc(w->n * sizeof *packets);
+  weft_batch all = {.count = w->n,
+                    .packets = packets,
+                    .coefficients = coefficients,
+                    .coefficients_stride = w->n,
+                    .payload = payloads,
+                    .payload_stride = w->k};
+  weft_decode_job job = {.blocks = w->n,
+                         .block_bytes = w->k,
+                         .coefficients = coefficients,
+                         .coefficients_stride = w->n,
+                         .payload = payloads,
+                         .payload_stride = w->k,
+                         .out = out,
+                         .out_stride = w->k};
+  do {
+    WEFT_TRY(weft_encoder_batch(encoder, &all, NULL));
+    WEFT_TRY(weft_decode_batch(ctx, &job, 1, NULL));
+  } while (job.status == WEFT_E_SINGULAR);
+  w->same = w->same && memcmp(out, data, bytes) == 0;
+  WEFT_TRY(weft_decoder_new(ctx, &(weft_decoder_options){.id = id}, &decoder));
+  for (size_t i = 0; i < w->n; i++)
+    (void)weft_decoder_add(decoder, &packets[i]);
+  all.count = PACKETS < w->n ? PACKETS : w->n;
+  WEFT_TRY(weft_decoder_recode_batch(decoder, &all));
+  weft_decoder_free(decoder);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  free(packets);
+  free(payloads);
+  free(coefficients);
+  return WEFT_OK;
+}
+
 static weft_status code_shards(weft_ctx *ctx, work *w, const char *name, uint8_t *shards) {
   static const uint8_t lost[] = {0, 5, 9, 30, SHARDS, SHARDS + 3};
   const weft_stripe stripe = {.base = shards, .stride = SHARD_BYTES, .bytes = SHARD_BYTES};
@@ -80,6 +126,7 @@ static weft_status run(work *w) {
   test_rng_fill(&rng, data, bytes);
   WEFT_TRY(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = w->backend}));
   WEFT_TRY(code_segment(ctx, w, data, out));
+  WEFT_TRY(code_batches(ctx, w, data, out));
   WEFT_TRY(code_shards(ctx, w, "vandermonde", data));
   WEFT_TRY(code_shards(ctx, w, "cauchy", data));
   WEFT_TRY(code_shards(ctx, w, "cauchy_good:w=8:packet=512", data));
@@ -122,7 +169,8 @@ START_TEST(calls_need_as_much_stack_as_is_documented) {
     printf("SKIPPED: it needs a build without a sanitizer\n");
     return;
   }
-  static const uint32_t shapes[][2] = {{16, 100}, {64, 1024}, {128, 4096}, {1024, 512}};
+  static const uint32_t shapes[][2] = {
+      {16, 100}, {64, 1024}, {128, 4096}, {256, 2048}, {1024, 512}};
   for (size_t row = 0; row < test_host_row_count(); row++)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
       if (row >= FAST && shapes[s][0] > 256)

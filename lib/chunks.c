@@ -164,25 +164,39 @@ static weft_status promise(const weft_stage *stage, const weft_delivery *d) {
 weft_status weft_stage_flush(weft_stage *stage) {
   const size_t bytes = stage->pending;
   stage->pending = 0;
-  return weft_device_copy(stage->call->queue->ctx->device, stage->to, WEFT_MEM_DEVICE, stage->from,
-                          WEFT_MEM_PINNED, bytes, stage->stream);
+  return weft_device_copy(stage->call->queue->ctx->device, stage->to,
+                          stage->leaves ? WEFT_MEM_PINNED : WEFT_MEM_DEVICE, stage->from,
+                          stage->leaves ? WEFT_MEM_DEVICE : WEFT_MEM_PINNED, bytes, stage->stream);
+}
+
+// Returns whether the pending copy can go on with what lies at `there` on the device.
+static bool goes_on(const weft_stage *stage, bool leaves, const uint8_t *there) {
+  const uint8_t *const begin = leaves ? stage->from : stage->to;
+  return stage->pending > 0 && stage->leaves == leaves && begin + stage->pending == there;
+}
+
+// Lets the pending copy go on, or enqueues it and begins another.
+static weft_status add_copy(weft_stage *stage, bool leaves, uint8_t *to, const uint8_t *from,
+                            size_t bytes, bool follows) {
+  if (!follows || stage->pending == 0) { // another chunk has flushed the one before
+    WEFT_TRY(weft_stage_flush(stage));
+    stage->to = to;
+    stage->from = from;
+    stage->leaves = leaves;
+  }
+  stage->pending += bytes;
+  return WEFT_OK;
 }
 
 weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *from, size_t rows,
                           size_t row_bytes) {
   const size_t all = rows * row_bytes;
-  uint8_t *there = to;
+  uint8_t *there = to, *memory;
   for (size_t at = 0, some; at < all; at += some, there += some) {
-    const bool follows = stage->pending > 0 && stage->to + stage->pending == there;
-    uint8_t *memory;
+    const bool follows = goes_on(stage, false, there);
     WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
     weft_rows_gather(stage->call->queue->ctx->pool, memory, from, row_bytes, at, some);
-    if (stage->pending == 0 || !follows) { // another chunk has flushed the one before
-      WEFT_TRY(weft_stage_flush(stage));
-      stage->to = there;
-      stage->from = memory;
-    }
-    stage->pending += some;
+    WEFT_TRY(add_copy(stage, false, there, memory, some, follows));
   }
   return WEFT_OK;
 }
@@ -190,11 +204,12 @@ weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *fr
 weft_status weft_stage_out(weft_stage *stage, const weft_rows *to, const void *from, size_t rows,
                            size_t row_bytes) {
   const size_t all = rows * row_bytes;
-  for (size_t at = 0, some; at < all; at += some) {
-    uint8_t *memory;
-    WEFT_TRY(take(stage, all - at, 1, false, &some, &memory));
-    WEFT_TRY(weft_device_copy(stage->call->queue->ctx->device, memory, WEFT_MEM_PINNED,
-                              (const uint8_t *)from + at, WEFT_MEM_DEVICE, some, stage->stream));
+  const uint8_t *there = from;
+  uint8_t *memory;
+  for (size_t at = 0, some; at < all; at += some, there += some) {
+    const bool follows = goes_on(stage, true, there);
+    WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
+    WEFT_TRY(add_copy(stage, true, memory, there, some, follows));
     WEFT_TRY(promise(
         stage, &(weft_delivery){
                    .to = *to, .row_bytes = row_bytes, .at = at, .bytes = some, .from = memory}));

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/rows_copy.h"
 
+#include <stdbool.h>
 #include <string.h>
 
+#include "kernels/copy_past.h"
 #include "kernels/smaller.h"
 
+// Measured (docs/gpu/host.md).
 enum {
-  // Below it waking threads takes longer than it saves; measured (docs/gpu/host.md).
-  SHARED_BYTES = 512 << 10,
-  PIECE_BYTES = 128 << 10,
-  PIECES = 64 // most at a time
+  SHARED_BYTES = 128 << 10, // below it waking threads takes longer than it saves
+  PIECE_BYTES = 32 << 10,
+  PIECES = 128,       // most at a time
+  FAR_BYTES = 2 << 20 // results that the caller will not find in a cache anyway
 };
+
+// Pinned memory is read by the device next, so all but little goes there past the caches.
+static void copy(uint8_t *to, const uint8_t *from, size_t bytes, bool past) {
+  if (past)
+    weft_copy_past(to, from, bytes);
+  else
+    memcpy(to, from, bytes);
+}
 
 // Returns the size of the pieces in which so many bytes are shared.
 static size_t piece_of(size_t bytes) {
@@ -30,19 +41,20 @@ typedef struct gathering {
   uint8_t *to;
   const weft_const_rows *from;
   size_t row_bytes, at, bytes, piece;
+  bool past;
 } gathering;
 
 static void gather(const gathering *g, size_t first, size_t bytes) {
   const size_t at = g->at + first;
   uint8_t *to = g->to + first;
   if (!g->from->ptr && g->from->stride == g->row_bytes) {
-    memcpy(to, g->from->base + at, bytes);
+    copy(to, g->from->base + at, bytes, g->past);
     return;
   }
   size_t row = at / g->row_bytes, in = at % g->row_bytes;
   for (size_t some; bytes > 0; bytes -= some, to += some, row++, in = 0) {
     some = weft_smaller(bytes, g->row_bytes - in);
-    memcpy(to, weft_const_row(g->from, row) + in, some);
+    copy(to, weft_const_row(g->from, row) + in, some, g->past);
   }
 }
 
@@ -54,7 +66,7 @@ static void gather_piece(void *user, size_t index) {
 
 void weft_rows_gather(weft_pool *pool, uint8_t *to, const weft_const_rows *from, size_t row_bytes,
                       size_t at, size_t bytes) {
-  gathering g = {to, from, row_bytes, at, bytes, piece_of(bytes)};
+  gathering g = {to, from, row_bytes, at, bytes, piece_of(bytes), bytes >= SHARED_BYTES};
   if (is_shared(pool, bytes))
     weft_pool_run(pool, pieces_of(bytes, g.piece), gather_piece, &g);
   else
@@ -63,22 +75,23 @@ void weft_rows_gather(weft_pool *pool, uint8_t *to, const weft_const_rows *from,
 
 // --- to rows ---
 
-static void deliver(const weft_delivery *d, size_t first, size_t bytes) {
+static void deliver(const weft_delivery *d, size_t first, size_t bytes, bool past) {
   const size_t at = d->at + first;
   const uint8_t *from = d->from + first;
   if (!d->to.ptr && d->to.stride == d->row_bytes) {
-    memcpy(d->to.base + at, from, bytes);
+    copy(d->to.base + at, from, bytes, past);
     return;
   }
   size_t row = at / d->row_bytes, in = at % d->row_bytes;
   for (size_t some; bytes > 0; bytes -= some, from += some, row++, in = 0) {
     some = weft_smaller(bytes, d->row_bytes - in);
-    memcpy(weft_row(&d->to, row) + in, from, some);
+    copy(weft_row(&d->to, row) + in, from, some, past);
   }
 }
 
 typedef struct delivering {
   size_t piece;
+  bool past;
   // Where each piece begins: in this delivery, after so many of its bytes.
   const weft_delivery *at[PIECES];
   size_t after[PIECES];
@@ -90,7 +103,7 @@ static void deliver_piece(void *user, size_t index) {
   size_t first = job->after[index];
   for (size_t left = job->piece, some; d && left > 0; left -= some, d = d->next, first = 0) {
     some = weft_smaller(left, d->bytes - first);
-    deliver(d, first, some);
+    deliver(d, first, some, job->past);
   }
 }
 
@@ -100,10 +113,10 @@ void weft_rows_deliver(weft_pool *pool, const weft_delivery *first) {
     bytes += d->bytes;
   if (!is_shared(pool, bytes)) {
     for (const weft_delivery *d = first; d; d = d->next)
-      deliver(d, 0, d->bytes);
+      deliver(d, 0, d->bytes, bytes >= FAR_BYTES);
     return;
   }
-  delivering job = {.piece = piece_of(bytes)};
+  delivering job = {.piece = piece_of(bytes), .past = bytes >= FAR_BYTES};
   for (const weft_delivery *d = first; d; begin += d->bytes, d = d->next)
     for (; pieces * job.piece < begin + d->bytes; pieces++) {
       job.at[pieces] = d;

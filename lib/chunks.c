@@ -70,6 +70,17 @@ static weft_status chunks_end(weft_queue *queue, weft_chunk **link) {
   return WEFT_OK;
 }
 
+weft_status weft_chunks_wait(weft_queue *queue) {
+  weft_chunk **link = &queue->oldest;
+  while (*link && (*link)->next) {
+    if ((*link)->first && !(*link)->open)
+      WEFT_TRY(chunks_end(queue, link));
+    else
+      link = &(*link)->next;
+  }
+  return WEFT_OK;
+}
+
 // Ends the oldest chunks until `bytes` more are within the bound. Those still open are few.
 static weft_status make_room(weft_queue *queue, size_t bytes) {
   weft_chunk **link = &queue->oldest;

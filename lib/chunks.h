@@ -49,6 +49,8 @@ weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, si
 weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t rows,
                                size_t row_bytes, uint8_t **out);
 
+// Waits for all chunks with results but the last, and delivers those while later work goes on.
+weft_status weft_chunks_wait(weft_queue *queue);
 // Delivers what all chunks of an idle queue hold, unless its work has failed, and frees them.
 void weft_chunks_finish(weft_queue *queue, weft_status status);
 

@@ -10,6 +10,7 @@
 #include "bench/commands.h"
 #include "bench/gpu_cases.h"
 #include "bench/gpu_ceilings.h"
+#include "bench/gpu_ordinary.h"
 #include "bench/gpu_relay.h"
 #include "bench/rows.h"
 #include "lib/ctx.h"
@@ -134,11 +135,45 @@ static void host_to_host(gpu_run *run) {
   weft_bench_gpu_free(gpu);
 }
 
+// Returns how many threads work on the host: some cores are left to the driver and the system.
+static size_t host_threads(const gpu_run *run) {
+  return run->machine.cpus > 3 ? run->machine.cpus - 2 : 1;
+}
+
+// The same from and to ordinary memory, by one thread of the host and by several.
+static void ordinary(gpu_run *run) {
+  static const size_t segments[] = {1, 16, 64, 1024};
+  const size_t bytes = (size_t)256 << 20, threads[] = {1, 4, host_threads(run)};
+  for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
+    weft_bench_gpu *gpu = open_gpu(run);
+    weft_bench_ordinary *cases[3] = {NULL};
+    char *title = weft_bench_text("over PCIe, ordinary memory, n = 128, k = 4096, segments: %zu",
+                                  segments[i]);
+    weft_bench_group *group = weft_bench_group_new(title);
+    const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
+                                           WEFT_MEM_PINNED, bytes);
+    const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
+                                            WEFT_MEM_DEVICE, bytes);
+    const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
+    for (size_t t = 0; t < 3; t++)
+      if (t == 0 || threads[t] > threads[t - 1]) {
+        cases[t] = weft_bench_ordinary_new(run->row, threads[t], segments[i], 128, 4096,
+                                           run->options.seed + t);
+        weft_bench_ordinary_add(cases[t], group, in, out, both);
+      }
+    weft_bench_report_run(&run->report, &run->options, group);
+    weft_bench_group_free(group);
+    for (size_t t = 0; t < 3; t++)
+      weft_bench_ordinary_free(cases[t]);
+    free(title);
+    weft_bench_gpu_free(gpu);
+  }
+}
+
 // Datagrams in, recoded datagrams out: decoders with payloads on the device.
 static void relay(gpu_run *run) {
   static const struct { size_t segments, n, k; } shapes[] = {{256, 128, 4096}, {1024, 64, 1024}};
-  const size_t bytes = (size_t)256 << 20;
-  const size_t threads = run->machine.cpus > 3 ? run->machine.cpus - 2 : 1;
+  const size_t bytes = (size_t)256 << 20, threads = host_threads(run);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     weft_bench_gpu *gpu = open_gpu(run);
     weft_bench_relay *r = weft_bench_relay_new(run->row, threads, shapes[i].segments, shapes[i].n,
@@ -194,9 +229,9 @@ static void devices(gpu_run *run) {
 static const struct {
   const char *name;
   void (*run)(gpu_run *run);
-} parts[] = {{"n", encode_by_n},  {"k", encode_by_k},     {"shapes", server_shapes},
-             {"decode", decode},  {"host", host_to_host}, {"relay", relay},
-             {"devices", devices}};
+} parts[] = {{"n", encode_by_n}, {"k", encode_by_k},     {"shapes", server_shapes},
+             {"decode", decode}, {"host", host_to_host}, {"ordinary", ordinary},
+             {"relay", relay},   {"devices", devices}};
 
 enum { PARTS = sizeof parts / sizeof *parts };
 

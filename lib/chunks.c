@@ -2,64 +2,29 @@
 // A queue's ring of pinned chunks (chunks.h), oldest first.
 #include "lib/chunks.h"
 
-#include <string.h>
-
 #include "kernels/smaller.h"
+#include "lib/rows_copy.h"
 
 enum {
   MARKED_BYTES = 64 << 10, // a mark costs as much time as copying so many
   LEAST_BYTES = 256        // of a chunk: pinned memory is not allocated in less
 };
 
-// Bytes of a chunk that belong in dense rows of ordinary memory.
-typedef struct delivery {
-  struct delivery *next;
-  weft_rows to;
-  size_t row_bytes;
-  size_t at, bytes; // of the rows
-  const uint8_t *from;
-} delivery;
-
 typedef struct weft_chunk {
   struct weft_chunk *next; // younger
   uint8_t *memory;
   size_t bytes, used;
-  bool open;    // its stream's work is not all enqueued
-  void *stream; // that works on it
-  void *mark;   // when it has; NULL: when it has passed a later one, or is idle
-  delivery *first, *last;
+  bool open;                   // its stream's work is not all enqueued
+  void *stream;                // that works on it
+  void *mark;                  // when it has; NULL: when it has passed a later one, or is idle
+  weft_delivery *first, *last; // what it holds for ordinary memory
 } weft_chunk;
-
-// --- rows ---
-
-// Copies bytes [at, at + bytes) of rows to dense memory.
-static void gather(uint8_t *to, const weft_const_rows *from, size_t row_bytes, size_t at,
-                   size_t bytes) {
-  if (!from->ptr && from->stride == row_bytes) {
-    memcpy(to, from->base + at, bytes);
-    return;
-  }
-  size_t row = at / row_bytes, in = at % row_bytes;
-  for (size_t some; bytes > 0; bytes -= some, to += some, row++, in = 0) {
-    some = weft_smaller(bytes, row_bytes - in);
-    memcpy(to, weft_const_row(from, row) + in, some);
-  }
-}
-
-static void deliver(const delivery *d) {
-  size_t row = d->at / d->row_bytes, in = d->at % d->row_bytes;
-  const uint8_t *from = d->from;
-  for (size_t left = d->bytes, some; left > 0; left -= some, from += some, row++, in = 0) {
-    some = weft_smaller(left, d->row_bytes - in);
-    memcpy(weft_row(&d->to, row) + in, from, some);
-  }
-}
 
 // --- the ring ---
 
 static void chunk_free(weft_queue *queue, weft_chunk *chunk) {
   weft_ctx *ctx = queue->ctx;
-  for (delivery *d = chunk->first, *next; d; d = next) {
+  for (weft_delivery *d = chunk->first, *next; d; d = next) {
     next = d->next;
     weft_ctx_give(ctx, d);
   }
@@ -76,8 +41,8 @@ static void chunk_ends(weft_queue *queue, weft_chunk **link, weft_status status)
   if (queue->end == &chunk->next)
     queue->end = link;
   queue->staged -= chunk->bytes;
-  for (const delivery *d = chunk->first; d && status == WEFT_OK; d = d->next)
-    deliver(d);
+  if (status == WEFT_OK)
+    weft_rows_deliver(queue->ctx->pool, chunk->first);
   chunk_free(queue, chunk);
 }
 
@@ -99,6 +64,17 @@ static weft_status chunks_end(weft_queue *queue, weft_chunk **link) {
     more = *link != marked;
     if ((*link)->stream == stream && !(*link)->open)
       chunk_ends(queue, link, WEFT_OK);
+    else
+      link = &(*link)->next;
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_chunks_wait(weft_queue *queue) {
+  weft_chunk **link = &queue->oldest;
+  while (*link && (*link)->next) {
+    if ((*link)->first && !(*link)->open)
+      WEFT_TRY(chunks_end(queue, link));
     else
       link = &(*link)->next;
   }
@@ -184,10 +160,10 @@ static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool f
   return WEFT_OK;
 }
 
-static weft_status promise(const weft_stage *stage, const delivery *d) {
+static weft_status promise(const weft_stage *stage, const weft_delivery *d) {
   weft_ctx *ctx = stage->call->queue->ctx;
   weft_chunk *chunk = stage->chunk;
-  delivery *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(delivery));
+  weft_delivery *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(weft_delivery));
   if (!kept)
     return WEFT_E_NOMEM;
   *kept = *d;
@@ -199,25 +175,39 @@ static weft_status promise(const weft_stage *stage, const delivery *d) {
 weft_status weft_stage_flush(weft_stage *stage) {
   const size_t bytes = stage->pending;
   stage->pending = 0;
-  return weft_device_copy(stage->call->queue->ctx->device, stage->to, WEFT_MEM_DEVICE, stage->from,
-                          WEFT_MEM_PINNED, bytes, stage->stream);
+  return weft_device_copy(stage->call->queue->ctx->device, stage->to,
+                          stage->leaves ? WEFT_MEM_PINNED : WEFT_MEM_DEVICE, stage->from,
+                          stage->leaves ? WEFT_MEM_DEVICE : WEFT_MEM_PINNED, bytes, stage->stream);
+}
+
+// Returns whether the pending copy can go on with what lies at `there` on the device.
+static bool goes_on(const weft_stage *stage, bool leaves, const uint8_t *there) {
+  const uint8_t *const begin = leaves ? stage->from : stage->to;
+  return stage->pending > 0 && stage->leaves == leaves && begin + stage->pending == there;
+}
+
+// Lets the pending copy go on, or enqueues it and begins another.
+static weft_status add_copy(weft_stage *stage, bool leaves, uint8_t *to, const uint8_t *from,
+                            size_t bytes, bool follows) {
+  if (!follows || stage->pending == 0) { // another chunk has flushed the one before
+    WEFT_TRY(weft_stage_flush(stage));
+    stage->to = to;
+    stage->from = from;
+    stage->leaves = leaves;
+  }
+  stage->pending += bytes;
+  return WEFT_OK;
 }
 
 weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *from, size_t rows,
                           size_t row_bytes) {
   const size_t all = rows * row_bytes;
-  uint8_t *there = to;
+  uint8_t *there = to, *memory;
   for (size_t at = 0, some; at < all; at += some, there += some) {
-    const bool follows = stage->pending > 0 && stage->to + stage->pending == there;
-    uint8_t *memory;
+    const bool follows = goes_on(stage, false, there);
     WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
-    gather(memory, from, row_bytes, at, some);
-    if (stage->pending == 0 || !follows) { // another chunk has flushed the one before
-      WEFT_TRY(weft_stage_flush(stage));
-      stage->to = there;
-      stage->from = memory;
-    }
-    stage->pending += some;
+    weft_rows_gather(stage->call->queue->ctx->pool, memory, from, row_bytes, at, some);
+    WEFT_TRY(add_copy(stage, false, there, memory, some, follows));
   }
   return WEFT_OK;
 }
@@ -225,14 +215,15 @@ weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *fr
 weft_status weft_stage_out(weft_stage *stage, const weft_rows *to, const void *from, size_t rows,
                            size_t row_bytes) {
   const size_t all = rows * row_bytes;
-  for (size_t at = 0, some; at < all; at += some) {
-    uint8_t *memory;
-    WEFT_TRY(take(stage, all - at, 1, false, &some, &memory));
-    WEFT_TRY(weft_device_copy(stage->call->queue->ctx->device, memory, WEFT_MEM_PINNED,
-                              (const uint8_t *)from + at, WEFT_MEM_DEVICE, some, stage->stream));
+  const uint8_t *there = from;
+  uint8_t *memory;
+  for (size_t at = 0, some; at < all; at += some, there += some) {
+    const bool follows = goes_on(stage, true, there);
+    WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
+    WEFT_TRY(add_copy(stage, true, memory, there, some, follows));
     WEFT_TRY(promise(
-        stage,
-        &(delivery){.to = *to, .row_bytes = row_bytes, .at = at, .bytes = some, .from = memory}));
+        stage, &(weft_delivery){
+                   .to = *to, .row_bytes = row_bytes, .at = at, .bytes = some, .from = memory}));
   }
   return WEFT_OK;
 }
@@ -245,7 +236,7 @@ weft_status weft_stage_take(weft_stage *stage, size_t bytes, uint8_t **out) {
 weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, size_t rows,
                               size_t row_bytes, uint8_t **out) {
   WEFT_TRY(weft_stage_take(stage, rows * row_bytes, out));
-  gather(*out, from, row_bytes, 0, rows * row_bytes);
+  weft_rows_gather(stage->call->queue->ctx->pool, *out, from, row_bytes, 0, rows * row_bytes);
   return WEFT_OK;
 }
 
@@ -254,5 +245,5 @@ weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t ro
   const size_t bytes = rows * row_bytes;
   WEFT_TRY(weft_stage_take(stage, bytes, out));
   return promise(stage,
-                 &(delivery){.to = *to, .row_bytes = row_bytes, .bytes = bytes, .from = *out});
+                 &(weft_delivery){.to = *to, .row_bytes = row_bytes, .bytes = bytes, .from = *out});
 }

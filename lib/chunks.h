@@ -15,9 +15,10 @@ typedef struct weft_stage {
   void *stream;
   size_t left;              // bytes still expected
   struct weft_chunk *chunk; // NULL: none yet
-  // A copy to the device that is not enqueued yet, as it may go on.
+  // A copy to the device, or from it, that is not enqueued yet, as it may go on.
   uint8_t *to;
   const uint8_t *from;
+  bool leaves;    // the device
   size_t pending; // bytes
 } weft_stage;
 
@@ -27,12 +28,13 @@ void weft_stage_open(weft_stage *stage, weft_call *call, void *stream, size_t by
 void weft_stage_close(weft_stage *stage);
 
 // Copies rows of ordinary memory to dense rows on the device. They are not needed on return; calls
-// whose destinations follow each other make one copy, enqueued by weft_stage_flush at the latest.
+// whose rows on the device follow each other make one copy, enqueued by weft_stage_flush at the
+// latest.
 weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *from, size_t rows,
                           size_t row_bytes);
 weft_status weft_stage_flush(weft_stage *stage);
-// Copies dense rows on the device to ordinary memory. They arrive while a later call needs memory
-// to stage, or when the queue is found idle.
+// Copies dense rows on the device to ordinary memory, likewise. They arrive while a later call
+// needs memory to stage, or when the queue is found idle.
 weft_status weft_stage_out(weft_stage *stage, const weft_rows *to, const void *from, size_t rows,
                            size_t row_bytes);
 
@@ -47,6 +49,8 @@ weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, si
 weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t rows,
                                size_t row_bytes, uint8_t **out);
 
+// Waits for all chunks with results but the last, and delivers those while later work goes on.
+weft_status weft_chunks_wait(weft_queue *queue);
 // Delivers what all chunks of an idle queue hold, unless its work has failed, and frees them.
 void weft_chunks_finish(weft_queue *queue, weft_status status);
 

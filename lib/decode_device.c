@@ -225,7 +225,9 @@ static weft_status decode_piece(const piece *p) {
                               .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(p->ctx->row->invert(p->ctx->row, &p->call->exec, &invert));
   WEFT_TRY(multiply(p));
-  return p->in ? download(p) : WEFT_OK;
+  if (p->in)
+    WEFT_TRY(download(p));
+  return weft_stage_flush(p->stage);
 }
 
 // Returns how much a piece stages at most.

@@ -102,8 +102,11 @@ weft_status weft_queue_wait(weft_queue *queue) {
   if (!queue)
     return WEFT_E_ARGUMENT;
   weft_status status = WEFT_OK;
-  if (queue->stream)
+  if (queue->stream) {
+    const weft_status arrived = weft_chunks_wait(queue);
     status = weft_device_stream_wait(queue->ctx->device, queue->stream);
+    status = status == WEFT_OK ? arrived : status;
+  }
   return settle(queue, status);
 }
 

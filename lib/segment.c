@@ -147,7 +147,7 @@ static bool fit_together(const weft_ctx *ctx, const weft_segment_options *option
     return false;
   for (size_t i = 0; i < count; i++)
     if (options[i].id.blocks != first->blocks || options[i].id.block_bytes != first->block_bytes ||
-        options[i].bytes != bytes || options[i].mem == WEFT_MEM_HOST)
+        options[i].bytes != bytes)
       return false;
   return true;
 }

@@ -129,7 +129,7 @@ static weft_status send_last(pipeline *line) {
     WEFT_TRY(status);
   }
   line->last_count = 0;
-  return WEFT_OK;
+  return weft_stage_flush(&line->stage); // the buffer is written again
 }
 
 // Computes `count` parts whose results go to host memory as `targets` say. The buffer was last

@@ -43,7 +43,7 @@ static void expect_bounded(weft_ctx *ctx, size_t beside) {
 // Decodes `count` segments of one matrix, by rows and with matrices in pinned memory or not; k and
 // all strides are odd.
 static void decode(size_t n, size_t k, size_t count, bool by_rows, bool with_queue) {
-  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_ctx *ctx = fixture_ctx("cuda", 3);
   const size_t bytes = n * k, stride = k + 2, room = n * stride;
   uint8_t *c = new_matrix(n), *data = new_bytes(count * bytes), *one = fixture_malloc(bytes);
   uint8_t *coded = fixture_malloc(count * room), *out = fixture_malloc(count * room);
@@ -110,7 +110,7 @@ END_TEST
 
 // Uploads a segment, and gets it back as packets of its blocks, followed by `more` mixed ones.
 static void encode(size_t n, size_t k, size_t more, bool by_rows, bool with_queue) {
-  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_ctx *ctx = fixture_ctx("cuda", 3);
   const size_t m = n + more, stride = k + 2;
   uint8_t *data = new_bytes(n * k), *copy = fixture_malloc(n * k), *c = new_bytes(m * n);
   uint8_t *out = fixture_malloc(m * stride), *want = fixture_malloc(m * k);
@@ -175,7 +175,7 @@ START_TEST(many_calls_stage_no_more) {
   if (skip("many_calls_stage_no_more"))
     return;
   fixture_start(280);
-  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_ctx *ctx = fixture_ctx("cuda", 3);
   weft_queue *queue;
   EXPECT_OK(weft_queue_new(ctx, &queue));
   const size_t n = 9, k = 4001, m = WEFT_STAGED_MOST / 3 / k;
@@ -296,7 +296,7 @@ START_TEST(every_call_of_staging_fails_once) {
     return;
   }
   fixture_start(535 + (uint64_t)_i);
-  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_ctx *ctx = fixture_ctx("cuda", 3);
   const weft_segment_id id = fixture_id(BLOCKS, BYTES);
   uint8_t *data = fixture_malloc(ALL), *coded = fixture_malloc(ALL), *out = fixture_malloc(ALL);
   uint8_t c[BLOCKS * BLOCKS];

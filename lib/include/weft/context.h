@@ -42,7 +42,9 @@ typedef struct weft_ctx_options {
   // WEFT_BACKEND if set, else the best host row. An empty name, here or there, selects the best
   // host row, too. "cuda" selects the best device row.
   const char *backend;
-  // Host threads that work on one call, including the calling thread; at most 4096; 0: one.
+  // Host threads that work on one call, including the calling thread; at most 4096; 0: one. On a
+  // device context they copy HOST memory to and from pinned memory, of which one thread copies less
+  // than a bus carries.
   size_t threads;
   weft_split split;
   size_t device; // index of the GPU, for device rows

@@ -53,8 +53,8 @@ typedef struct weft_segment_options {
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
                              weft_segment **out);
 // The same for `count` segments, out[i] from options[i]. On a device, segments of one shape and
-// full length in PINNED or DEVICE memory need one allocation, and one copy where their data is
-// contiguous. Free each segment by itself. After an error no segment exists.
+// full length need one allocation, and one copy where their data is contiguous in PINNED or DEVICE
+// memory. Free each segment by itself. After an error no segment exists.
 weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options, size_t count,
                               weft_queue *queue, weft_segment **out);
 // Queues that still use the segment must be idle. Accepts NULL.

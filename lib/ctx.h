@@ -54,6 +54,7 @@ struct weft_queue {
   struct weft_chunk *oldest, **end; // what ordinary memory is staged in (chunks.h)
   size_t staged;                    // bytes of all chunks
   size_t unmarked;                  // of those that ended after the last one with a mark
+  weft_status failed;               // what a call found that waited for a part of the work
   weft_status owed;                 // failure of earlier work that a failing call waited for
 };
 

@@ -254,6 +254,8 @@ static weft_status run_directly(weft_call *call, weft_gemm *gemms, size_t count,
     status = stage_results(&stage, &gemms[i]);
   if (status == WEFT_OK)
     status = ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+  if (status != WEFT_OK)
+    weft_stage_drop(&stage);
   weft_stage_close(&stage);
   return status;
 }

@@ -106,8 +106,7 @@ static scene *scene_new(size_t k) {
   EXPECT_OK(weft_ctx_new(
       &s->ctx, &(weft_ctx_options){.backend = "cuda", .allocator = &s->memory.allocator}));
   EXPECT_OK(weft_queue_new(s->ctx, &s->queue));
-  const weft_segment_options options = {
-      .id = fixture_id(N, k), .data = s->data, .bytes = s->bytes};
+  const weft_segment_options options = {.id = fixture_id(N, k), .data = s->data, .bytes = s->bytes};
   EXPECT_OK(weft_segment_new(s->ctx, &options, NULL, &s->segment));
   return s;
 }

@@ -49,7 +49,7 @@ weft_status weft_device_mark_wait(weft_device *device, void *mark);
 void weft_device_mark_free(weft_device *device, void *mark); // accepts NULL
 
 // Sets where compiled kernels are kept. Call it before the device is used. store: copied; NULL:
-// none.
+// none. What it loads goes to the driver unchecked, which is not told how long it is.
 void weft_device_set_code_store(weft_device *device, const weft_code_store *store);
 // Sets how many bytes products with one matrix must have read before a kernel is compiled for it.
 // 0: the first use compiles; SIZE_MAX: never, only what the store holds is used.

@@ -22,12 +22,17 @@ typedef struct weft_chunk {
 
 // --- the ring ---
 
-static void chunk_free(weft_queue *queue, weft_chunk *chunk) {
-  weft_ctx *ctx = queue->ctx;
+static void forget(const weft_ctx *ctx, weft_chunk *chunk) {
   for (weft_delivery *d = chunk->first, *next; d; d = next) {
     next = d->next;
     weft_ctx_give(ctx, d);
   }
+  chunk->first = chunk->last = NULL;
+}
+
+static void chunk_free(weft_queue *queue, weft_chunk *chunk) {
+  weft_ctx *ctx = queue->ctx;
+  forget(ctx, chunk);
   weft_device_mark_free(ctx->device, chunk->mark);
   weft_device_free(ctx->device, WEFT_MEM_PINNED, chunk->memory);
   weft_ctx_give(ctx, chunk);
@@ -58,8 +63,12 @@ static weft_status chunks_end(weft_queue *queue, weft_chunk **link) {
   const weft_chunk *marked = *link;
   while (marked && (marked->stream != stream || !marked->mark))
     marked = marked->next;
-  WEFT_TRY(marked ? weft_device_mark_wait(queue->ctx->device, marked->mark)
-                  : weft_device_stream_wait(queue->ctx->device, stream));
+  const weft_status status = marked ? weft_device_mark_wait(queue->ctx->device, marked->mark)
+                                    : weft_device_stream_wait(queue->ctx->device, stream);
+  if (status != WEFT_OK) {
+    queue->failed = status;
+    return status;
+  }
   for (bool more = true; more && *link;) {
     more = *link != marked;
     if ((*link)->stream == stream && !(*link)->open)
@@ -70,15 +79,15 @@ static weft_status chunks_end(weft_queue *queue, weft_chunk **link) {
   return WEFT_OK;
 }
 
-weft_status weft_chunks_wait(weft_queue *queue) {
+void weft_chunks_wait(weft_queue *queue) {
   weft_chunk **link = &queue->oldest;
-  while (*link && (*link)->next) {
+  weft_status status = queue->failed;
+  while (status == WEFT_OK && *link && (*link)->next) {
     if ((*link)->first && !(*link)->open)
-      WEFT_TRY(chunks_end(queue, link));
+      status = chunks_end(queue, link);
     else
       link = &(*link)->next;
   }
-  return WEFT_OK;
 }
 
 // Ends the oldest chunks until `bytes` more are within the bound. Those still open are few.
@@ -133,6 +142,11 @@ void weft_stage_close(weft_stage *stage) {
   // Without one a wait takes longer, no more.
   (void)weft_device_mark_new(queue->ctx->device, stage->stream, &chunk->mark);
   queue->unmarked = 0;
+}
+
+void weft_stage_drop(weft_stage *stage) {
+  if (stage->chunk)
+    forget(stage->call->queue->ctx, stage->chunk);
 }
 
 // Provides pinned memory for the first *some of `bytes` bytes, *some >= at_least. `follows`:

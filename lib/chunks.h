@@ -48,9 +48,13 @@ weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, si
 // The same for dense rows that the stream's work makes there, and that arrive in `to` as above.
 weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t rows,
                                size_t row_bytes, uint8_t **out);
+// Drops all results that the stage was to deliver: where the work that makes them is not enqueued,
+// what lies there is of earlier calls. Before the stage is closed.
+void weft_stage_drop(weft_stage *stage);
 
-// Waits for all chunks with results but the last, and delivers those while later work goes on.
-weft_status weft_chunks_wait(weft_queue *queue);
+// Waits for all chunks with results but the last, and delivers those while later work goes on,
+// until the queue's work has failed.
+void weft_chunks_wait(weft_queue *queue);
 // Delivers what all chunks of an idle queue hold, unless its work has failed, and frees them.
 void weft_chunks_finish(weft_queue *queue, weft_status status);
 

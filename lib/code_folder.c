@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file per kernel, named by the hash of the machine and the source it was compiled for, with a
-// hash of the code in front of the code: a truncated or damaged file counts as missing. Files
+// One file per kernel, named by the hash of the machine and the source it was compiled for. Files
 // appear atomically (a temporary file, then rename), so several programs may share the folder.
 // Anyone who can write to it can run code on the GPU.
 #define _POSIX_C_SOURCE 200809L
@@ -14,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HASH_BYTES = 32, NAME_BYTES = 2 * HASH_BYTES, TAIL_BYTES = 32, CODE_MOST = 64 << 20 };
-
-static const char magic[16] = "weft kernel 1\n";
+enum { HASH_BYTES = 32, NAME_BYTES = 2 * HASH_BYTES, TAIL_BYTES = 32, FILE_MOST = 64 << 20 };
 
 struct weft_code_folder {
   const weft_allocator *allocator;
@@ -62,23 +59,17 @@ static char *file_name(const weft_code_folder *folder, const char *machine, cons
 
 static weft_status read_code(FILE *file, const weft_allocator *allocator, void **code,
                              size_t *code_bytes) {
-  char head[sizeof magic];
-  uint8_t hash[HASH_BYTES], found[HASH_BYTES];
   struct stat about;
-  const size_t before = sizeof head + sizeof hash;
-  if (fread(head, 1, sizeof head, file) != sizeof head || memcmp(head, magic, sizeof head) != 0 ||
-      fread(hash, 1, sizeof hash, file) != sizeof hash || fstat(fileno(file), &about) != 0 ||
-      about.st_size <= (off_t)before || about.st_size > CODE_MOST)
+  if (fstat(fileno(file), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size <= 0 ||
+      about.st_size > FILE_MOST)
     return WEFT_E_IO;
-  const size_t bytes = (size_t)about.st_size - before;
+  const size_t bytes = (size_t)about.st_size;
   void *memory = allocator->alloc(allocator->user, bytes, 16);
   if (!memory)
     return WEFT_E_NOMEM;
-  const bool whole = fread(memory, 1, bytes, file) == bytes;
-  crypto_generichash(found, sizeof found, memory, bytes, NULL, 0);
-  if (!whole || memcmp(found, hash, sizeof hash) != 0) {
+  if (fread(memory, 1, bytes, file) != bytes) {
     allocator->free(allocator->user, memory);
-    return WEFT_E_DAMAGED;
+    return WEFT_E_IO;
   }
   *code = memory;
   *code_bytes = bytes;
@@ -102,14 +93,6 @@ static weft_status load(void *user, const weft_allocator *allocator, const char 
   return status == WEFT_E_NOMEM ? status : WEFT_OK; // an unreadable file counts as missing
 }
 
-static bool write_code(FILE *file, const void *code, size_t code_bytes) {
-  uint8_t hash[HASH_BYTES];
-  crypto_generichash(hash, sizeof hash, code, code_bytes, NULL, 0);
-  return fwrite(magic, 1, sizeof magic, file) == sizeof magic &&
-         fwrite(hash, 1, sizeof hash, file) == sizeof hash &&
-         fwrite(code, 1, code_bytes, file) == code_bytes && fflush(file) == 0;
-}
-
 // Failures are ignored: they only cost another compilation later.
 static void save(void *user, const char *machine, const char *source, const void *code,
                  size_t code_bytes) {
@@ -120,7 +103,7 @@ static void save(void *user, const char *machine, const char *source, const void
              (unsigned)getpid(), randombytes_random());
     FILE *file = fopen(temporary, "wbxe");
     if (file) {
-      const bool written = write_code(file, code, code_bytes);
+      const bool written = fwrite(code, 1, code_bytes, file) == code_bytes && fflush(file) == 0;
       if (fclose(file) != 0 || !written || rename(temporary, name) != 0)
         (void)unlink(temporary);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weft_code_store that keeps compiled GPU kernels as files in a folder.
+// A weft_code_store that keeps compiled GPU kernels as files in a folder, as they are: code_seal.h
+// finds damaged ones.
 #ifndef WEFT_LIB_CODE_FOLDER_H
 #define WEFT_LIB_CODE_FOLDER_H
 

@@ -68,14 +68,16 @@ static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *path = options->code_folder ? options->code_folder : getenv("WEFT_CODE_FOLDER");
   if (options->compile_after)
     weft_device_compile_after(ctx->device, options->compile_after);
+  ctx->code_seal.allocator = &ctx->allocator;
   if (options->code_store) {
-    weft_device_set_code_store(ctx->device, options->code_store);
+    ctx->code_seal.inner = *options->code_store;
+  } else if (path && path[0] != '\0') {
+    WEFT_TRY(weft_code_folder_new(&ctx->code_folder, path, &ctx->allocator));
+    ctx->code_seal.inner = weft_code_folder_store(ctx->code_folder);
+  } else {
     return WEFT_OK;
   }
-  if (!path || path[0] == '\0')
-    return WEFT_OK;
-  WEFT_TRY(weft_code_folder_new(&ctx->code_folder, path, &ctx->allocator));
-  const weft_code_store store = weft_code_folder_store(ctx->code_folder);
+  const weft_code_store store = weft_code_seal_store(&ctx->code_seal);
   weft_device_set_code_store(ctx->device, &store);
   return WEFT_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/device.h"
+#include "lib/code_seal.h"
 #include "weft/context.h"
 
 enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
@@ -31,6 +32,7 @@ struct weft_ctx {
   weft_partition partition;
   weft_device *device;                  // NULL when row is a host row
   struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or not at all
+  weft_code_seal code_seal;             // on the folder, or on the caller's store
   size_t compile_after;                 // from the options
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;
@@ -54,6 +56,7 @@ struct weft_queue {
   struct weft_chunk *oldest, **end; // what ordinary memory is staged in (chunks.h)
   size_t staged;                    // bytes of all chunks
   size_t unmarked;                  // of those that ended after the last one with a mark
+  weft_status failed;               // what a call found that waited for a part of the work
   weft_status owed;                 // failure of earlier work that a failing call waited for
 };
 

@@ -259,6 +259,8 @@ static weft_status enqueue_piece(piece p, size_t bytes) {
   weft_stage_open(&stage, p.call, p.call->exec.stream, staged_bytes(&p));
   p.stage = &stage;
   const weft_status status = decode_piece(&p);
+  if (status != WEFT_OK)
+    weft_stage_drop(&stage);
   weft_stage_close(&stage);
   weft_device_scratch_free(&p.call->exec, scratch);
   return status;

@@ -80,6 +80,8 @@ weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue 
 
 // Passes the stream's status to all deferred work.
 static weft_status settle(weft_queue *queue, weft_status status) {
+  status = status == WEFT_OK ? queue->failed : status;
+  queue->failed = WEFT_OK;
   // Unless the device is lost, it may still be using memory that is about to be reused.
   if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
     (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
@@ -103,9 +105,8 @@ weft_status weft_queue_wait(weft_queue *queue) {
     return WEFT_E_ARGUMENT;
   weft_status status = WEFT_OK;
   if (queue->stream) {
-    const weft_status arrived = weft_chunks_wait(queue);
+    weft_chunks_wait(queue);
     status = weft_device_stream_wait(queue->ctx->device, queue->stream);
-    status = status == WEFT_OK ? arrived : status;
   }
   return settle(queue, status);
 }

@@ -209,6 +209,8 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
     line.to[1] = line.to[0] + line.room;
     weft_stage_open(&line.stage, call, line.copies, staged);
     status = run_pieces(&line, count, memory, slots);
+    if (status != WEFT_OK)
+      weft_stage_drop(&line.stage);
     weft_stage_close(&line.stage);
     // Waiting for the queue waits for the copies too.
     const weft_status joined =
@@ -254,6 +256,8 @@ static weft_status run_directly(weft_call *call, weft_gemm *gemms, size_t count,
     status = stage_results(&stage, &gemms[i]);
   if (status == WEFT_OK)
     status = ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+  if (status != WEFT_OK)
+    weft_stage_drop(&stage);
   weft_stage_close(&stage);
   return status;
 }

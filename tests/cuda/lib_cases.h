@@ -11,6 +11,7 @@ void lib_add_relay_tests(TCase *cases);
 void lib_add_single_relay_tests(TCase *cases); // called by lib_add_relay_tests
 void lib_add_queue_tests(TCase *cases);
 void lib_add_staging_tests(TCase *cases);
+void lib_add_failed_tests(TCase *cases);
 
 #define PICK(...)                                                                                  \
   ((const size_t[]){                                                                               \

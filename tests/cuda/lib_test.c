@@ -38,9 +38,13 @@ int main(void) {
   static const struct {
     const char *name;
     void (*add)(TCase *);
-  } parts[] = {{"encode", lib_add_encode_tests},   {"queue", lib_add_queue_tests},
-               {"decode", lib_add_decode_tests},   {"relay", lib_add_relay_tests},
-               {"staging", lib_add_staging_tests}, {"soak", add_soak}};
+  } parts[] = {{"encode", lib_add_encode_tests},
+               {"queue", lib_add_queue_tests},
+               {"decode", lib_add_decode_tests},
+               {"relay", lib_add_relay_tests},
+               {"staging", lib_add_staging_tests},
+               {"failed", lib_add_failed_tests},
+               {"soak", add_soak}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     TCase *cases = tcase_create(parts[i].name);
     parts[i].add(cases);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/code_seal.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
@@ -20,6 +21,7 @@ typedef struct shelf {
   char path[256];
   test_allocator memory;
   weft_code_folder *folder;
+  weft_code_seal seal; // as in a context
   weft_code_store store;
 } shelf;
 
@@ -29,7 +31,8 @@ static void shelf_open(shelf *s) {
   ck_assert_ptr_nonnull(mkdtemp(s->path));
   test_allocator_init(&s->memory, 0);
   ck_assert_int_eq(weft_code_folder_new(&s->folder, s->path, &s->memory.allocator), WEFT_OK);
-  s->store = weft_code_folder_store(s->folder);
+  s->seal = (weft_code_seal){weft_code_folder_store(s->folder), &s->memory.allocator};
+  s->store = weft_code_seal_store(&s->seal);
 }
 
 // Counts the files; `name` gets the name of the last one.
@@ -162,7 +165,8 @@ START_TEST(a_failed_allocation_is_a_status) {
     test_allocator_init(&memory, n);
     weft_status status = weft_code_folder_new(&folder, s.path, &memory.allocator);
     if (status == WEFT_OK) {
-      const weft_code_store store = weft_code_folder_store(folder);
+      const weft_code_seal seal = {weft_code_folder_store(folder), &memory.allocator};
+      const weft_code_store store = weft_code_seal_store(&seal);
       // A failed save only costs a compilation.
       store.save(store.user, machine, source, code, sizeof code);
       status = store.load(store.user, &memory.allocator, machine, source, &found, &bytes);

@@ -12,7 +12,9 @@
 extern "C" {
 #endif
 
-// Several threads may call both. `machine` names device, driver and compiler.
+// Several threads may call both, of which either may be NULL. What weft saves begins with a hash of
+// the rest, which it checks: bytes that come back cut off or changed count as missing. But whoever
+// can write to the store can run code on the GPU. `machine` names device, driver and compiler.
 typedef struct weft_code_store {
   void *user;
   // Returns the code saved earlier for this source, in memory from the allocator; sets *code to

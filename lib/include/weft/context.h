@@ -114,11 +114,14 @@ void weft_ctx_trim(weft_ctx *ctx); // accepts NULL
 // or is freed. Data and payloads in HOST memory pass through pinned memory of the library's own, of
 // which a queue, or a call without one, has at most 64 MiB at a time. Beside it each call has
 // coefficients, of up to 4 MiB for each of its batches, and more where those in DEVICE memory have
-// gaps between rows; seeds; and for weft_decoders_add up to 64 MiB of HOST payloads, or n and 48
-// bytes for each packet whose payload is elsewhere. A call that
-// needs more waits, before it returns, for the oldest work that uses this memory; results of that
-// work are then in HOST memory before the queue is idle. Errors of weft_queue_new: WEFT_E_ARGUMENT
-// (NULL), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// gaps between rows; seeds; a byte for each job of a decoding; 24 bytes for each row that is copied
+// or cleared by itself; and for weft_decoders_add up to 64 MiB of HOST payloads, or the largest n
+// (a multiple of 64) and 48 bytes for each packet whose payload is elsewhere. A call that needs
+// more waits, before it returns, for the oldest work that uses this memory; results of that work
+// are then in HOST memory before the queue is idle. A call that fails once it has begun waits for
+// all work on its queue: nothing uses the memory that it named when it has returned. The queue
+// reports failures of earlier work as ever. Errors of weft_queue_new: WEFT_E_ARGUMENT (NULL),
+// WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
 void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
 weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or the error

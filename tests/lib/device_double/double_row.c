@@ -245,10 +245,14 @@ void weft_device_compile_after(weft_device *device, size_t bytes) {
   (void)bytes;
 }
 
+static weft_code_store code_store;
+
 void weft_device_set_code_store(weft_device *device, const weft_code_store *store) {
   (void)device;
-  (void)store;
+  code_store = store ? *store : (weft_code_store){0};
 }
+
+weft_code_store weft_double_code_store(void) { return code_store; }
 
 // --- the other operations ---
 

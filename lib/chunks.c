@@ -129,6 +129,15 @@ void weft_stage_open(weft_stage *stage, weft_call *call, void *stream, size_t by
   *stage = (weft_stage){.call = call, .stream = stream, .left = bytes};
 }
 
+// A mark of another stream says nothing about this one: small chunks of the queue's own stream need
+// marks beside large chunks of a side stream.
+static size_t *marked_of(weft_queue *queue, const void *stream) {
+  size_t i = 0;
+  while (i < WEFT_SIDE_STREAMS && queue->side[i] != stream)
+    i++;
+  return &queue->marked[i];
+}
+
 void weft_stage_close(weft_stage *stage) {
   weft_chunk *chunk = stage->chunk;
   if (!chunk)
@@ -136,12 +145,13 @@ void weft_stage_close(weft_stage *stage) {
   stage->chunk = NULL;
   chunk->open = false;
   weft_queue *queue = stage->call->queue;
-  queue->unmarked += chunk->bytes;
-  if (queue->unmarked < MARKED_BYTES)
+  queue->closed += chunk->bytes;
+  size_t *marked = marked_of(queue, stage->stream);
+  if (queue->closed - *marked < MARKED_BYTES)
     return;
   // Without one a wait takes longer, no more.
   (void)weft_device_mark_new(queue->ctx->device, stage->stream, &chunk->mark);
-  queue->unmarked = 0;
+  *marked = queue->closed;
 }
 
 void weft_stage_drop(weft_stage *stage) {

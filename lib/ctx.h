@@ -53,11 +53,12 @@ struct weft_queue {
   void *side[WEFT_SIDE_STREAMS]; // created when first needed (weft_queue_side)
   bool foreign;                  // stream is the caller's own
   weft_deferred *deferred;
-  struct weft_chunk *oldest, **end; // what ordinary memory is staged in (chunks.h)
-  size_t staged;                    // bytes of all chunks
-  size_t unmarked;                  // of those that ended after the last one with a mark
-  weft_status failed;               // what a call found that waited for a part of the work
-  weft_status owed;                 // failure of earlier work that a failing call waited for
+  struct weft_chunk *oldest, **end;     // what ordinary memory is staged in (chunks.h)
+  size_t staged;                        // bytes of all chunks
+  size_t closed;                        // bytes of all chunks ever filled, those freed too
+  size_t marked[WEFT_SIDE_STREAMS + 1]; // that count at the last mark of each stream; last: own
+  weft_status failed;                   // what a call found that waited for a part of the work
+  weft_status owed;                     // failure of earlier work that a failing call waited for
 };
 
 // Waits for the queue after a call has failed. A failure of earlier work is kept for the caller,

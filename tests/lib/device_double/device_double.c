@@ -52,6 +52,7 @@ static block *blocks;
 static double_stream *streams;
 static size_t pinned, pinned_most; // bytes
 static uint64_t next_id = 1, dice = 0x9E3779B97F4A7C15u;
+static size_t stream_waits;
 static bool broken; // copies now produce wrong bytes
 static struct {
   size_t calls, at;
@@ -301,8 +302,16 @@ weft_status weft_device_stream_wait(weft_device *device, void *handle) {
   broken = status == WEFT_E_DEVICE_LOST;
   run_until(stream, stream->queued);
   broken = false;
+  stream_waits++;
   pthread_mutex_unlock(&lock);
   return status;
+}
+
+size_t weft_double_stream_waits(void) {
+  pthread_mutex_lock(&lock);
+  const size_t waits = stream_waits;
+  pthread_mutex_unlock(&lock);
+  return waits;
 }
 
 typedef struct meeting {

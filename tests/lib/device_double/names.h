@@ -50,6 +50,9 @@
 // Returns the store of the device that got one last.
 weft_code_store weft_double_code_store(void);
 
+// Counts the waits for all of a stream so far.
+size_t weft_double_stream_waits(void);
+
 // Returns the double's row followed by the host rows of the real table.
 const weft_backend *weft_double_table(size_t *count);
 weft_status weft_double_select(const weft_machine *machine, weft_mem mem, const char *forced,

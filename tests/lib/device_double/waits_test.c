@@ -19,8 +19,7 @@ static const shape shapes[] = {
     {8, 1400, false},   // several of them make up a mark
     {40, 1400, false},  // less than is computed in pieces
     {300, 1400, false}, // results leave on another stream than coefficients arrive on
-    {N, 30, true},
-    {N, 3000, true}};
+    {N, 30, true},      {N, 3000, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 START_TEST(calls_do_not_drain_a_queue) {

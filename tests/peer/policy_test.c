@@ -441,6 +441,25 @@ END_TEST
 START_TEST(losses_do_not_stop_pull) { row_of_four(8, &weft_policy_pull, 0.95); }
 END_TEST
 
+// Of the last four segments, only the manifests come at first.
+static fixture_fate last_maps_lost(swarm *s, size_t from, size_t to) {
+  (void)to;
+  const bool last = s->now_us > (SEGMENTS - 5) * SEGMENT_US && s->now_us < SEGMENTS * SEGMENT_US;
+  const bool told = s->kind == WEFT_MESSAGE_MAP || s->kind <= WEFT_PACKET_SPARSE;
+  return (fixture_fate){.copies = !(from == 0 && last && told), .delay_us = 20000};
+}
+
+// A live source repeats its last map: none asks it for what it is not known to have.
+START_TEST(pull_plays_the_end_if_the_last_maps_are_lost) {
+  swarm *s = live(9, &weft_policy_pull);
+  s->fate = last_maps_lost;
+  swarm_start(s, NULL);
+  fill(s, 2, 1);
+  expect_all(s, 2, 1, 1);
+  swarm_free(s);
+}
+END_TEST
+
 // During a pause of a live stream, engines run only the timers of the document.
 START_TEST(idle_engines_sleep) {
   swarm *s = live(6, &weft_policy_push);
@@ -468,6 +487,7 @@ int main(void) {
   tcase_add_test(t, overtaken_packets_do_not_stop_ledbat);
   tcase_add_test(t, losses_do_not_stop_ledbat);
   tcase_add_test(t, losses_do_not_stop_pull);
+  tcase_add_test(t, pull_plays_the_end_if_the_last_maps_are_lost);
   tcase_add_test(t, idle_engines_sleep);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -247,10 +247,21 @@ bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Whether the neighbour may be waiting for a map that was lost.
+// Whether it reported that it has every segment before `end`.
+static bool had_until(const weft_engine *e, const weft_neighbour *n, uint64_t end) {
+  for (uint64_t s = n->first; s < end; s++) {
+    const weft_policy_want *want = weft_neighbour_want(e, n, s);
+    if (!want || want->rank < weft_window_blocks(e, s))
+      return false;
+  }
+  return true;
+}
+
+// Whether the neighbour may be waiting for a map that was lost. A live source announces each
+// segment, but nothing follows the last one, and none asks it for what it is not known to have.
 bool weft_neighbour_repeats(const weft_engine *e, const weft_neighbour *n) {
   return !weft_is_paced(e) || (e->end_known && !n->knows_end) ||
-         (!e->self.source && !weft_engine_done(e));
+         (e->self.source ? weft_is_live(e) && !had_until(e, n, e->horizon) : !weft_engine_done(e));
 }
 
 int64_t weft_flight_patience(const weft_engine *e, const weft_neighbour *n) {
@@ -424,12 +435,7 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
 bool weft_neighbour_had_all(const weft_engine *e, const weft_neighbour *n) {
   if (n->finished || !n->mapped || !e->end_known)
     return n->finished;
-  for (uint64_t s = n->first; s < weft_window_total(e); s++) {
-    const weft_policy_want *want = weft_neighbour_want(e, n, s);
-    if (!want || want->rank < weft_window_blocks(e, s))
-      return false;
-  }
-  return true;
+  return had_until(e, n, weft_window_total(e));
 }
 
 weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,

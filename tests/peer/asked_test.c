@@ -205,12 +205,14 @@ START_TEST(blocks_under_way_are_not_asked_of_another) {
 END_TEST
 
 // The last segment is short, as only its manifest says; so requests for its packets, useless
-// without the manifest, leave room for requesting it.
+// without the manifest, leave room for requesting it. Losses may delay it long in one run, so the
+// runs are counted together: without that room they cost 3, 5 and 7 packets each, and more.
 START_TEST(packets_leave_room_for_a_manifest) {
-  enum { LAST = 3 * 64 - 7, ALL = 10 * 1024 + LAST, RUNS = 40 };
+  enum { LAST = 3 * 64 - 7, ALL = 10 * 1024 + LAST, RUNS = 80 };
   static uint8_t input[ALL];
   test_rng rng = test_rng_new(test_seed(), 31);
   test_rng_fill(&rng, input, sizeof input);
+  uint64_t useless = 0;
   for (uint64_t run = 0; run < RUNS; run++) {
     swarm *s = swarm_new(input, sizeof input, 100 + run);
     s->fate = swarm_lossy;
@@ -222,9 +224,10 @@ START_TEST(packets_leave_room_for_a_manifest) {
     swarm_start(s, NULL);
     swarm_connect(s, swarm_add(s, NULL), 0);
     swarm_run_until_read(s, 1, 11);
-    EXPECT(swarm_statistics(s, 1).received_outside < 50);
+    useless += swarm_statistics(s, 1).received_outside;
     swarm_free(s);
   }
+  EXPECT(useless < 2 * RUNS * (uint64_t)_i);
 }
 END_TEST
 

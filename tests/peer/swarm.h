@@ -75,6 +75,7 @@ typedef struct swarm {
   weft_rng_chacha network;
   fixture_fate (*fate)(struct swarm *s, size_t from, size_t to);
   unsigned loss_percent; // for swarm_lossy
+  uint8_t kind;          // of the datagram whose fate is asked for
   swarm_node node[SWARM_NODES];
   size_t nodes; // node 0 is the source
   int64_t now_us;

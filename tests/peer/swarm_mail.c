@@ -70,6 +70,7 @@ void swarm_mail_send(swarm *s, size_t from, size_t neighbour, const weft_datagra
   const bool lacks = n->greedy || n->claim == SWARM_CLAIMS_NOTHING;
   if (lacks && d->data[1] == WEFT_MESSAGE_BRAKE)
     return;
+  s->kind = d->data[1];
   const fixture_fate fate = s->fate(s, from, link->node);
   for (int copy = 0; copy < fate.copies; copy++) {
     swarm_event *event = malloc(sizeof *event + WEFT_DATAGRAM_MAX + d->bytes);

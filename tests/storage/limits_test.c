@@ -180,8 +180,8 @@ START_TEST(lengths_beyond_a_size) {
 }
 END_TEST
 
-// Lengths that no memory has, as a difference below zero gives, are refused also where pointers name
-// the shards.
+// Lengths that no memory has, as a difference below zero gives, are refused also where pointers
+// name the shards.
 START_TEST(shards_longer_than_any_object) {
   static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}};
   static const size_t lengths[] = {SIZE_MAX, SIZE_MAX - 31, (size_t)PTRDIFF_MAX + 1};

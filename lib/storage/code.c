@@ -265,10 +265,12 @@ void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
     memcpy(parity, code->generator.parity, code->m * code->k);
 }
 
-// Whether evenly spaced shards overlap, or exceed the size of any object. Without a division, which
-// would be noticeable for small stripes.
-static bool stride_is_wrong(const weft_code *code, const weft_stripe *stripe) {
+// Whether shards exceed the size of any object, as their length may by a difference below zero, or
+// evenly spaced ones overlap. Without a division, which would be noticeable for small stripes.
+static bool shape_is_wrong(const weft_code *code, const weft_stripe *stripe) {
   const size_t stride = stripe->stride, bytes = stripe->bytes;
+  if (bytes > PTRDIFF_MAX)
+    return true;
   if (stripe->shards || !bytes || code->k + code->m == 1)
     return false;
   return stride < bytes || stride > PTRDIFF_MAX / WEFT_MAX_SHARDS ||
@@ -285,7 +287,7 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(weft_mem_check(stripes[i].mem, code->ctx->device != NULL));
     if ((!stripes[i].shards && !stripes[i].base && stripes[i].bytes) ||
-        stride_is_wrong(code, &stripes[i]))
+        shape_is_wrong(code, &stripes[i]))
       return WEFT_E_ARGUMENT;
     if (endless && stripes[i].bytes)
       return WEFT_E_NOMEM;

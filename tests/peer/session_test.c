@@ -444,6 +444,9 @@ START_TEST(wrong_arguments) {
   o.silent_us = WEFT_SESSION_NEVER;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, &rng);
+  o.cipher = (weft_session_cipher)(WEFT_CIPHER_CHACHA + 1);
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  o = net_options(&n, 0, &rng);
   o.blob = NULL;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, &rng);

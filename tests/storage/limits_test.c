@@ -180,6 +180,43 @@ START_TEST(lengths_beyond_a_size) {
 }
 END_TEST
 
+// Lengths that no memory has, as a difference below zero gives, are refused also where pointers
+// name the shards.
+START_TEST(shards_longer_than_any_object) {
+  static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}};
+  static const size_t lengths[] = {SIZE_MAX, SIZE_MAX - 31, (size_t)PTRDIFF_MAX + 1};
+  weft_ctx *ctx = context_on(NULL, 2);
+  uint8_t bytes[6] = {1, 2, 3, 4, 5, 6}, before[6], *shards[6];
+  for (size_t i = 0; i < 6; i++)
+    shards[i] = &bytes[i];
+  memcpy(before, bytes, sizeof before);
+  const weft_erasures e = {.lost = (const uint8_t[]){1}, .lost_count = 1};
+  for (size_t c = 0; c < 2; c++) {
+    trying(NULL, &cases[c]);
+    weft_code *code = code_on(ctx, &cases[c]);
+    weft_plan *plan = NULL;
+    EXPECT_OK(weft_plan_for(code, &e, &plan));
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+      const weft_stripe s = {.shards = shards, .bytes = lengths[i]};
+      weft_progress *progress = NULL;
+      size_t wrong = 0;
+      EXPECT_STATUS(weft_code_encode(code, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_recover(code, &e, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_verify(code, &s, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_update(code, 0, bytes, bytes, &s, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_add_delta(code, 0, bytes, &s, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_plan_run(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_plan_run_in_order(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_progress_new(code, &s, &progress), WEFT_E_ARGUMENT);
+    }
+    weft_plan_free(plan);
+    weft_code_free(code);
+  }
+  EXPECT(memcmp(before, bytes, sizeof before) == 0);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // The shards of a group together have more bytes than size_t can count.
 START_TEST(groups_beyond_a_size) {
   weft_ctx *ctx = context_on(NULL, 3);
@@ -477,6 +514,7 @@ int main(void) {
   tcase_add_test(limits, groups_of_unlike_codes);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, lengths_beyond_a_size);
+  tcase_add_test(limits, shards_longer_than_any_object);
   tcase_add_test(limits, groups_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);

@@ -33,13 +33,14 @@
 // Threads: unlike other handles, a code and its plans may be used by several threads at once.
 //
 // Errors of every call with stripes, besides those named at each call: WEFT_E_ARGUMENT (a required
-// shard is NULL, the stride makes shards overlap, an id is out of range or named twice, the
-// stripe's memory is of an unknown kind), WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without
-// storage kernels) and, where a stripe lies in DEVICE memory, WEFT_E_DEVICE, _DEVICE_NOMEM and
-// _DEVICE_LOST. If a device fails before the call returns, stripes that all lie in HOST or PINNED
-// memory are computed on the CPU, with one exception: when the device cannot provide a stream for a
-// call without a queue that encodes, recovers or runs a plan, the call returns the device's error.
-// After an error the shards to be written hold undefined bytes, unless stated otherwise.
+// shard is NULL or longer than PTRDIFF_MAX, the stride makes shards overlap, an id is out of range
+// or named twice, the stripe's memory is of an unknown kind), WEFT_E_NOMEM, WEFT_E_UNSUPPORTED
+// (DEVICE memory without storage kernels) and, where a stripe lies in DEVICE memory, WEFT_E_DEVICE,
+// _DEVICE_NOMEM and _DEVICE_LOST. If a device fails before the call returns, stripes that all lie
+// in HOST or PINNED memory are computed on the CPU, with one exception: when the device cannot
+// provide a stream for a call without a queue that encodes, recovers or runs a plan, the call
+// returns the device's error. After an error the shards to be written hold undefined bytes, unless
+// stated otherwise.
 #ifndef WEFT_STORAGE_H
 #define WEFT_STORAGE_H
 

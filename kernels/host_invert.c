@@ -222,7 +222,7 @@ static bool invert_in_place(const invert_job *job, uint8_t *matrix, size_t n) {
   s.kernel = job->kernel;
   s.n = s.width = n;
   uint8_t *large = NULL;
-  if (n > SMALL_N && job->exec->allocator && job->exec->allocator->alloc)
+  if (n > SMALL_N)
     large = weft_scratch_take(job->exec->scratch, job->exec->allocator, STEPS_MAX * all);
   if (large)
     place_steps(&s, large, STEPS_MAX);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -306,6 +307,16 @@ static int finish(const store_words *w, const store_outcome *out) {
   return cli_flush(title, code);
 }
 
+// A call opens up to twice as many files as there are shards. The soft limit is often 1024 or less
+// for the sake of programs that use select(), which this one does not.
+static void open_many(void) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max)
+    return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files); // if it fails, so does open(), which is reported
+}
+
 static int run(const store_call *call, const store_words *w) {
   uint8_t key[WEFT_STORE_KEY_BYTES];
   store_outcome out = {.call = call->name};
@@ -320,6 +331,7 @@ static int run(const store_call *call, const store_words *w) {
            weft_status_text(made));
     return finish(w, &out);
   }
+  open_many();
   cli_catch_signals();
   signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of the output
   watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};

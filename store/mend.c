@@ -134,13 +134,13 @@ static weft_status refused(const weft_store_mending *m) {
   if (!count)
     return WEFT_OK;
   const bool fresh = m->spoilt[first];
+  const int error = fresh ? m->spoilt[first] : store->shards[first].write_error;
   char others[64] = "";
   if (count > 1)
     snprintf(others, sizeof others, " (and %zu other shard%s)", count - 1, count > 2 ? "s" : "");
-  return weft_store_fail(store->report, WEFT_E_IO, "%s/shard-%03zu.weft%s: %s%s%s", store->folder,
-                         first, fresh ? ".new" : "",
-                         strerror(fresh ? m->spoilt[first] : store->shards[first].write_error),
-                         others,
+  return weft_store_fail(store->report, WEFT_E_IO, "%s/shard-%03zu.weft%s: %s%s%s%s", store->folder,
+                         first, fresh ? ".new" : "", strerror(error), others,
+                         weft_store_advice(error),
                          m->care == WEFT_STORE_SCRUB   ? scrub_advice(&store->shards[first])
                          : store->shards[first].mended ? "; it was rebuilt"
                                                        : "");

@@ -52,8 +52,14 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error) {
   // EINTR: a signal ended a wait.
-  return weft_store_fail(report, error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s", what,
-                         strerror(error));
+  return weft_store_fail(report, error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s%s", what,
+                         strerror(error), weft_store_advice(error));
+}
+
+const char *weft_store_advice(int error) {
+  return error == EMFILE ? "; a call opens up to twice as many files as there are shards: raise "
+                           "the limit (ulimit -n)"
+                         : "";
 }
 
 // Says in the error that `what` has taken effect: otherwise its reader would assume that the old

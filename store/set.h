@@ -67,8 +67,9 @@ size_t weft_store_withheld(const weft_store *store, size_t *first);
 // Sets the report's error; returns `status`.
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-// "WHAT: No space left on device"
+// "WHAT: No space left on device"; with the advice that follows the error.
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error);
+const char *weft_store_advice(int error); // "" or "; what to do"
 
 // Adds to the error of a call that failed after its commit that `what` has taken effect; returns
 // `status`.

@@ -162,6 +162,28 @@ ln -s /nowhere/shard-001.weft o/shard-001.weft
 expect 0 repair o
 says "shard-001.weft was a link: the rebuilt shard is in the folder itself" err
 
+# --- limits on open files: the soft one is raised; a hard one that is too low is named
+
+program=(bash -c 'ulimit -Sn 64 && exec "$@"' - timeout 60 "$weft" store)
+expect 0 encode -k 100 -m 100 --stripe 4Ki in --output-dir wide
+rm wide/shard-00*.weft
+expect 0 repair wide
+expect 0 verify wide
+expect 0 decode wide --output copy
+cmp in copy || fail "a wide set within a soft limit of 64 files"
+program=(bash -c 'ulimit -n 64 && exec "$@"' - timeout 60 "$weft" store)
+expect 3 encode -k 100 -m 100 in --output-dir none
+says "Too many open files; a call opens up to twice as many files as there are shards: raise" err
+[ ! -e none ] || fail "an encode that could not open its files left a folder"
+expect 3 decode wide --output copy
+says "raise the limit (ulimit -n)" err
+rm wide/shard-0[0-4]*.weft # the others can be opened, but not all that replace these
+program=(bash -c 'ulimit -n 180 && exec "$@"' - timeout 60 "$weft" store)
+expect 3 repair wide
+says "raise the limit (ulimit -n)" err
+program=(timeout 60 "$weft" store)
+expect 0 repair wide
+
 cd /
 rm -rf -- "$work"
 [ "$failures" -eq 0 ]

@@ -58,7 +58,8 @@ typedef enum weft_partition {
 
 // Where a call runs. Host rows use the pool; device rows use the device and the stream.
 typedef struct weft_exec {
-  // Optional for gemm on host rows: may be NULL or have no functions. Everything else needs it.
+  // Optional for gemm and invert on host rows: may be NULL or have no functions. Everything else
+  // needs it.
   const weft_allocator *allocator;
   weft_scratch *scratch; // from that allocator, for host rows; NULL: nothing is kept between calls
   weft_pool *pool;       // NULL: the calling thread alone

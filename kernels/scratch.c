@@ -38,6 +38,8 @@ void weft_scratch_free(weft_scratch *scratch, const weft_allocator *allocator) {
 }
 
 static block *make(const weft_allocator *allocator, size_t bytes) {
+  if (!allocator || !allocator->alloc)
+    return NULL;
   block *made = allocator->alloc(allocator->user, APART + bytes, PAGE);
   if (made)
     made->bytes = bytes;

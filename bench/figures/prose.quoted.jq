@@ -16,6 +16,7 @@ def median_of: sort | .[length / 2 | floor];
   [$doc, "modulo \(counted("mul-exp-modulo"; "16") | three), AND and shift \(counted("mul-exp-fold"; "16") | three), doubled table \(counted("mul-exp-doubled"; "16") | three), no branch \(counted("mul-exp-branch-free"; "16") | three)"],
   [$doc, "the table is \($intel | asked("table / loop: best table (32 copies of exp, log domain) / loop").median | digits(2)) times the loop"],
   [$doc, "In registers (PRMT on nibbles) it is \($intel | asked("table / loop: nibble tables in registers (PRMT) / loop").median | digits(2)) times"],
+  [$doc, "still \($intel | asked("binary tensor product / best without tensor cores").median | digits(1)) times the best table"],
   [$doc, "With 32 of both it would be \($banks | at("words"; 32) | three)"],
   [$doc, "table-5 (\($banks | at("words x 8"; 16) | digits(2))) beats one table of bytes (\($banks | at("bytes"; 16) | digits(2))), as the paper found. For the H200 bytes (\($banks | at("bytes"; 32) | digits(2))) beat table-5 (\($banks | at("words x 8"; 32) | digits(2)))"],
   ["docs/performance/storage-cpu.md", "updating two parities is at \([$storage.groups[] | select(.title | startswith("(10, 2), 64 KiB shards: one")) | .ratios[] | select(.name == "add delta: weft / isa-l 2.30")][0] | spread | with_spread) of ISA-L 2.30"],

@@ -131,6 +131,23 @@ static weft_status give(void *user, size_t lane_index, uint64_t stripe) {
   return error ? write_failed(r, error) : WEFT_OK;
 }
 
+// Without stripes k headers are what proves the set, as for mend: a stray shard of an empty file
+// must not replace the output.
+static weft_status prove_empty(weft_store *store) {
+  size_t first = 0, more = 0; // withheld, and not found under another name
+  const size_t usable = weft_store_get_info(store).usable, k = store->geometry.k;
+  if (store->geometry.stripes || usable >= k)
+    return WEFT_OK;
+  (void)weft_store_withheld(store, &first);
+  for (size_t i = 0; i < k + store->geometry.m; i++)
+    more += store->shards[i].read_error && store->files[i].fd < 0;
+  if (usable + more < k)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read", k);
+  return weft_store_fail(store->report, WEFT_E_IO,
+                         "%s/shard-%03zu.weft: %s: it is needed: allow reading it", store->folder,
+                         first, strerror(store->shards[first].read_error));
+}
+
 static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, int output,
                            const char *name, bool pipe) {
   const uint64_t all = store->geometry.length;
@@ -141,7 +158,7 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
   if (length == UINT64_MAX)
     length = all - offset;
   if (length == 0)
-    return WEFT_OK;
+    return prove_empty(store);
   const uint64_t stripe = (uint64_t)store->geometry.k * store->geometry.chunk_bytes;
   const uint64_t first = offset / stripe, end = (offset + length - 1) / stripe + 1;
   const size_t threads = weft_store_threads(store, end - first);

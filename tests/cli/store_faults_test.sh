@@ -162,6 +162,19 @@ ln -s /nowhere/shard-001.weft o/shard-001.weft
 expect 0 repair o
 says "shard-001.weft was a link: the rebuilt shard is in the folder itself" err
 
+# --- one shard of an empty file, where the shards of another were: no empty output for that
+
+expect 0 encode -k 4 -m 2 /dev/null --output-dir void
+expect 0 decode void --output nothing
+[ ! -s nothing ] || fail "an empty file"
+rm void/shard-00[0-2].weft
+printf old >kept
+expect 1 decode void --output kept
+says "fewer than 4 shards can be read" err
+[ "$(cat kept)" = old ] || fail "an empty file, made from too few shards, replaced the output"
+expect 1 read void
+expect 1 verify void
+
 # --- limits on open files: the soft one is raised; a hard one that is too low is named
 
 program=(bash -c 'ulimit -Sn 64 && exec "$@"' - timeout 60 "$weft" store)

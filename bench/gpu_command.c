@@ -100,36 +100,51 @@ static void decode(gpu_run *run) {
   weft_bench_gpu_free(gpu);
 }
 
+// Indices of the copies that bound what travels over the bus.
+typedef struct bus_copies {
+  int in, out, both;
+} bus_copies;
+
+static bus_copies add_bus_copies(weft_bench_gpu *gpu, weft_bench_group *group) {
+  const size_t bytes = (size_t)256 << 20;
+  bus_copies bus;
+  bus.in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE, WEFT_MEM_PINNED,
+                                   bytes);
+  bus.out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
+                                    WEFT_MEM_DEVICE, bytes);
+  bus.both = weft_bench_gpu_add_duplex(gpu, group, bytes);
+  return bus;
+}
+
 static void host_to_host(gpu_run *run) {
-  const size_t n = 128, k = 4096, bytes = (size_t)256 << 20;
+  const size_t n = 128, k = 4096;
   weft_bench_gpu *gpu = open_gpu(run);
   weft_bench_group *group = weft_bench_group_new("over PCIe, pinned memory");
-  const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
-                                         WEFT_MEM_PINNED, bytes);
-  const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
-                                          WEFT_MEM_DEVICE, bytes);
-  const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
-  const int copies = weft_bench_gpu_add_encode(gpu, group, 1, 65536, n, k, WEFT_MEM_PINNED, out);
-  const int direct = weft_bench_gpu_add_direct(gpu, group, 65536, n, k, out);
-  const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 2048, n, k, both);
-  const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, both);
-  const int decoded = weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
-  const int decoded_many = weft_bench_gpu_add_decode(gpu, group, 2048, n, k, WEFT_MEM_PINNED, both);
+  const bus_copies bus = add_bus_copies(gpu, group);
+  const int copies =
+      weft_bench_gpu_add_encode(gpu, group, 1, 65536, n, k, WEFT_MEM_PINNED, bus.out);
+  const int direct = weft_bench_gpu_add_direct(gpu, group, 65536, n, k, bus.out);
+  const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 2048, n, k, bus.both);
+  const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, bus.both);
+  const int decoded = weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, bus.both);
+  const int decoded_many =
+      weft_bench_gpu_add_decode(gpu, group, 2048, n, k, WEFT_MEM_PINNED, bus.both);
   for (int preparing = 0; preparing < 2; preparing++) {
-    weft_bench_gpu_add_upload(gpu, group, 2048, 64, 1024, preparing != 0, in);
-    weft_bench_gpu_add_upload(gpu, group, 256, n, k, preparing != 0, in);
+    weft_bench_gpu_add_upload(gpu, group, 2048, 64, 1024, preparing != 0, bus.in);
+    weft_bench_gpu_add_upload(gpu, group, 256, n, k, preparing != 0, bus.in);
   }
-  weft_bench_group_ask(group, "one way: library / copy", copies, out, WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, out, WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "both ways: library / copies, k 4096", duplex, both,
+  weft_bench_group_ask(group, "one way: library / copy", copies, bus.out, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, bus.out,
                        WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "both ways: library / copies, k 32768", large, both,
+  weft_bench_group_ask(group, "both ways: library / copies, k 4096", duplex, bus.both,
                        WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "both ways: decode / copies, 256 segments", decoded, both,
+  weft_bench_group_ask(group, "both ways: library / copies, k 32768", large, bus.both,
                        WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "both ways: decode / copies, 2,048 segments", decoded_many, both,
+  weft_bench_group_ask(group, "both ways: decode / copies, 256 segments", decoded, bus.both,
                        WEFT_BENCH_OUTPUT);
-  weft_bench_group_ask(group, "in / out", in, out, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "both ways: decode / copies, 2,048 segments", decoded_many, bus.both,
+                       WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "in / out", bus.in, bus.out, WEFT_BENCH_OUTPUT);
   weft_bench_report_run(&run->report, &run->options, group);
   weft_bench_group_free(group);
   weft_bench_gpu_free(gpu);
@@ -143,23 +158,19 @@ static size_t host_threads(const gpu_run *run) {
 // The same from and to ordinary memory, by one thread of the host and by several.
 static void ordinary(gpu_run *run) {
   static const size_t segments[] = {1, 16, 64, 1024};
-  const size_t bytes = (size_t)256 << 20, threads[] = {1, 4, host_threads(run)};
+  const size_t threads[] = {1, 4, host_threads(run)};
   for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
     weft_bench_gpu *gpu = open_gpu(run);
     weft_bench_ordinary *cases[3] = {NULL};
     char *title = weft_bench_text("over PCIe, ordinary memory, n = 128, k = 4096, segments: %zu",
                                   segments[i]);
     weft_bench_group *group = weft_bench_group_new(title);
-    const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
-                                           WEFT_MEM_PINNED, bytes);
-    const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
-                                            WEFT_MEM_DEVICE, bytes);
-    const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
+    const bus_copies bus = add_bus_copies(gpu, group);
     for (size_t t = 0; t < 3; t++)
       if (t == 0 || threads[t] > threads[t - 1]) {
         cases[t] = weft_bench_ordinary_new(run->row, threads[t], segments[i], 128, 4096,
                                            run->options.seed + t);
-        weft_bench_ordinary_add(cases[t], group, in, out, both);
+        weft_bench_ordinary_add(cases[t], group, bus.in, bus.out, bus.both);
       }
     weft_bench_report_run(&run->report, &run->options, group);
     weft_bench_group_free(group);
@@ -173,7 +184,7 @@ static void ordinary(gpu_run *run) {
 // Datagrams in, recoded datagrams out: decoders with payloads on the device.
 static void relay(gpu_run *run) {
   static const struct { size_t segments, n, k; } shapes[] = {{256, 128, 4096}, {1024, 64, 1024}};
-  const size_t bytes = (size_t)256 << 20, threads = host_threads(run);
+  const size_t threads = host_threads(run);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     weft_bench_gpu *gpu = open_gpu(run);
     weft_bench_relay *r = weft_bench_relay_new(run->row, threads, shapes[i].segments, shapes[i].n,
@@ -181,12 +192,8 @@ static void relay(gpu_run *run) {
     char *title = weft_bench_text("relay, n = %zu, k = %zu, %zu segments", shapes[i].n, shapes[i].k,
                                   shapes[i].segments);
     weft_bench_group *group = weft_bench_group_new(title);
-    const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
-                                           WEFT_MEM_PINNED, bytes);
-    const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
-                                            WEFT_MEM_DEVICE, bytes);
-    const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
-    weft_bench_relay_add(r, group, in, out, both);
+    const bus_copies bus = add_bus_copies(gpu, group);
+    weft_bench_relay_add(r, group, bus.in, bus.out, bus.both);
     weft_bench_report_run(&run->report, &run->options, group);
     weft_bench_group_free(group);
     free(title);

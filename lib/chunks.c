@@ -3,11 +3,11 @@
 #include "lib/chunks.h"
 
 #include "kernels/smaller.h"
-#include "lib/rows_copy.h"
 
 enum {
-  MARKED_BYTES = 64 << 10, // a mark costs as much time as copying so many
-  LEAST_BYTES = 256        // of a chunk: pinned memory is not allocated in less
+  MARKED_BYTES = 64 << 10,              // a mark costs as much time as copying so many
+  LEAST_BYTES = 256,                    // of a chunk: pinned memory is not allocated in less
+  TAPERED_BYTES = WEFT_STAGED_CHUNK / 4 // of the first chunk where copies taper
 };
 
 typedef struct weft_chunk {
@@ -24,7 +24,7 @@ typedef struct weft_chunk {
 
 static void forget(const weft_ctx *ctx, weft_chunk *chunk) {
   for (weft_delivery *d = chunk->first, *next; d; d = next) {
-    next = d->next;
+    next = (weft_delivery *)d->part.next;
     weft_ctx_give(ctx, d);
   }
   chunk->first = chunk->last = NULL;
@@ -129,6 +129,11 @@ void weft_stage_open(weft_stage *stage, weft_call *call, void *stream, size_t by
   *stage = (weft_stage){.call = call, .stream = stream, .left = bytes};
 }
 
+void weft_stage_open_tapered(weft_stage *stage, weft_call *call, void *stream, size_t bytes) {
+  weft_stage_open(stage, call, stream, bytes);
+  stage->tapers = true;
+}
+
 // A mark of another stream says nothing about this one: small chunks of the queue's own stream need
 // marks beside large chunks of a side stream.
 static size_t *marked_of(weft_queue *queue, const void *stream) {
@@ -159,6 +164,20 @@ void weft_stage_drop(weft_stage *stage) {
     forget(stage->call->queue->ctx, stage->chunk);
 }
 
+// Returns the size of the next chunk for `bytes` more bytes, of which `at_least` must fit.
+static size_t next_chunk(const weft_stage *stage, size_t bytes, size_t at_least) {
+  size_t wanted = stage->left > bytes ? stage->left : bytes;
+  if (stage->tapers && wanted > TAPERED_BYTES) { // doubles, and ends with halves
+    wanted = weft_smaller(wanted / 2, stage->done + TAPERED_BYTES);
+    wanted = wanted > TAPERED_BYTES ? wanted : TAPERED_BYTES;
+  }
+  wanted = weft_smaller(wanted, WEFT_STAGED_CHUNK);
+  size_t whole = LEAST_BYTES; // few sizes, so that later calls find memory of the same
+  while (whole < wanted || whole < at_least)
+    whole *= 2;
+  return whole;
+}
+
 // Provides pinned memory for the first *some of `bytes` bytes, *some >= at_least. `follows`:
 // directly behind the last, where there is room.
 static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool follows,
@@ -168,12 +187,9 @@ static weft_status take(weft_stage *stage, size_t bytes, size_t at_least, bool f
   if (!chunk || used + at_least > chunk->bytes) {
     WEFT_TRY(weft_stage_flush(stage));
     weft_stage_close(stage);
-    const size_t wanted =
-        weft_smaller(stage->left > bytes ? stage->left : bytes, WEFT_STAGED_CHUNK);
-    size_t whole = LEAST_BYTES; // few sizes, so that later calls find memory of the same
-    while (whole < wanted || whole < at_least)
-      whole *= 2;
+    const size_t whole = next_chunk(stage, bytes, at_least);
     WEFT_TRY(chunk_new(stage->call->queue, stage->stream, whole, &chunk));
+    stage->done += whole;
     stage->left -= weft_smaller(stage->left, whole);
     stage->chunk = chunk;
     used = 0;
@@ -191,12 +207,34 @@ static weft_status promise(const weft_stage *stage, const weft_delivery *d) {
   if (!kept)
     return WEFT_E_NOMEM;
   *kept = *d;
-  *(chunk->last ? &chunk->last->next : &chunk->first) = kept;
+  if (chunk->last)
+    chunk->last->part.next = &kept->part;
+  else
+    chunk->first = kept;
   chunk->last = kept;
   return WEFT_OK;
 }
 
+static void gather_all(weft_stage *stage) {
+  if (stage->gathering_count > 0)
+    weft_rows_gather(stage->call->queue->ctx->pool, stage->gatherings);
+  stage->gathering_count = 0;
+}
+
+// Lets bytes [at, at + bytes) of rows be copied to `to` with the others.
+static void add_gathering(weft_stage *stage, uint8_t *to, const weft_const_rows *from,
+                          size_t row_bytes, size_t at, size_t bytes) {
+  if (stage->gathering_count == WEFT_STAGE_GATHERINGS)
+    gather_all(stage);
+  weft_gathering *g = &stage->gatherings[stage->gathering_count++];
+  *g = (weft_gathering){
+      .part = {.row_bytes = row_bytes, .at = at, .bytes = bytes}, .from = *from, .to = to};
+  if (stage->gathering_count > 1)
+    g[-1].part.next = &g->part;
+}
+
 weft_status weft_stage_flush(weft_stage *stage) {
+  gather_all(stage);
   const size_t bytes = stage->pending;
   stage->pending = 0;
   return weft_device_copy(stage->call->queue->ctx->device, stage->to,
@@ -230,8 +268,8 @@ weft_status weft_stage_in(weft_stage *stage, void *to, const weft_const_rows *fr
   for (size_t at = 0, some; at < all; at += some, there += some) {
     const bool follows = goes_on(stage, false, there);
     WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
-    weft_rows_gather(stage->call->queue->ctx->pool, memory, from, row_bytes, at, some);
     WEFT_TRY(add_copy(stage, false, there, memory, some, follows));
+    add_gathering(stage, memory, from, row_bytes, at, some);
   }
   return WEFT_OK;
 }
@@ -245,9 +283,10 @@ weft_status weft_stage_out(weft_stage *stage, const weft_rows *to, const void *f
     const bool follows = goes_on(stage, true, there);
     WEFT_TRY(take(stage, all - at, 1, follows, &some, &memory));
     WEFT_TRY(add_copy(stage, true, memory, there, some, follows));
-    WEFT_TRY(promise(
-        stage, &(weft_delivery){
-                   .to = *to, .row_bytes = row_bytes, .at = at, .bytes = some, .from = memory}));
+    WEFT_TRY(
+        promise(stage, &(weft_delivery){.part = {.row_bytes = row_bytes, .at = at, .bytes = some},
+                                        .to = *to,
+                                        .from = memory}));
   }
   return WEFT_OK;
 }
@@ -260,7 +299,7 @@ weft_status weft_stage_take(weft_stage *stage, size_t bytes, uint8_t **out) {
 weft_status weft_stage_memory(weft_stage *stage, const weft_const_rows *from, size_t rows,
                               size_t row_bytes, uint8_t **out) {
   WEFT_TRY(weft_stage_take(stage, rows * row_bytes, out));
-  weft_rows_gather(stage->call->queue->ctx->pool, *out, from, row_bytes, 0, rows * row_bytes);
+  add_gathering(stage, *out, from, row_bytes, 0, rows * row_bytes);
   return WEFT_OK;
 }
 
@@ -268,6 +307,7 @@ weft_status weft_stage_results(weft_stage *stage, const weft_rows *to, size_t ro
                                size_t row_bytes, uint8_t **out) {
   const size_t bytes = rows * row_bytes;
   WEFT_TRY(weft_stage_take(stage, bytes, out));
-  return promise(stage,
-                 &(weft_delivery){.to = *to, .row_bytes = row_bytes, .bytes = bytes, .from = *out});
+  return promise(
+      stage,
+      &(weft_delivery){.part = {.row_bytes = row_bytes, .bytes = bytes}, .to = *to, .from = *out});
 }

@@ -10,9 +10,9 @@
 // last copies overlap with nothing, so the first and last pieces are small.
 enum {
   PIECES = 32, // approximate number
-  PIECE_LEAST = 2 << 20,
+  PIECE_LEAST = 4 << 20,
   PIECE_MOST = 16 << 20,
-  PIECE_FIRST = 1 << 20,
+  PIECE_FIRST = 2 << 20,
   PIECE_SHARE = 3 // a piece is at most this fraction (1 / PIECE_SHARE) of the rest
 };
 
@@ -327,7 +327,7 @@ static weft_status enqueue_all(weft_ctx *ctx, const device_batch *batch, weft_ca
   size_t bytes = 0;
   for (size_t i = 0; batch->jobs[0].mem != WEFT_MEM_DEVICE && i < batch->count; i++)
     bytes += payload_bytes(&batch->jobs[i]);
-  if (bytes <= PIECE_LEAST)
+  if (bytes <= PIECE_FIRST)
     return enqueue_piece((piece){.ctx = ctx,
                                  .call = call,
                                  .jobs = batch->jobs,

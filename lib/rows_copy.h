@@ -7,19 +7,27 @@
 #include "kernels/backend.h"
 #include "kernels/pool.h"
 
-// Bytes [at, at + bytes) of dense rows `to`, which lie in dense memory at `from`.
+// Bytes [at, at + bytes) of rows, in a list of such.
+typedef struct weft_rows_part {
+  struct weft_rows_part *next;
+  size_t row_bytes, at, bytes;
+} weft_rows_part;
+
+typedef struct weft_gathering {
+  weft_rows_part part; // of `from`
+  weft_const_rows from;
+  uint8_t *to; // dense
+} weft_gathering;
+
 typedef struct weft_delivery {
-  struct weft_delivery *next;
+  weft_rows_part part; // of `to`
   weft_rows to;
-  size_t row_bytes;
-  size_t at, bytes;
-  const uint8_t *from;
+  const uint8_t *from; // dense
 } weft_delivery;
 
-// Copies bytes [at, at + bytes) of rows to dense memory.
-void weft_rows_gather(weft_pool *pool, uint8_t *to, const weft_const_rows *from, size_t row_bytes,
-                      size_t at, size_t bytes);
-// Copies everything in the list to its rows.
+// Copies everything in the list to dense memory. part.next leads to other gatherings.
+void weft_rows_gather(weft_pool *pool, const weft_gathering *first);
+// Copies everything in the list to its rows. part.next leads to other deliveries.
 void weft_rows_deliver(weft_pool *pool, const weft_delivery *first);
 
 #endif

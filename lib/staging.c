@@ -21,7 +21,7 @@ weft_status weft_call_upload(weft_call *call, void *to, const void *from, weft_m
                             stream);
   const weft_const_rows row = {.base = from, .stride = bytes};
   weft_stage stage;
-  weft_stage_open(&stage, call, stream, bytes);
+  weft_stage_open_tapered(&stage, call, stream, bytes);
   weft_status status = weft_stage_in(&stage, to, &row, 1, bytes);
   if (status == WEFT_OK)
     status = weft_stage_flush(&stage);
@@ -207,7 +207,7 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
   if (status == WEFT_OK) {
     line.to[0] = buffers;
     line.to[1] = line.to[0] + line.room;
-    weft_stage_open(&line.stage, call, line.copies, staged);
+    weft_stage_open_tapered(&line.stage, call, line.copies, staged);
     status = run_pieces(&line, count, memory, slots);
     if (status != WEFT_OK)
       weft_stage_drop(&line.stage);

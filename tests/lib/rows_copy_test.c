@@ -9,7 +9,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-enum { DELIVERIES = 5, GAP = 0xA5 };
+enum { PARTS = 5, GAP = 0xA5 };
 
 // Rows of which some are listed, in any order, and the others side by side.
 typedef struct rows {
@@ -53,45 +53,70 @@ static const size_t threads_of[] = {1, 2, 5};
 static const size_t row_bytes_of[] = {1, 37, 1400, 4096, 70001, 3 << 20};
 static const size_t bytes_in[] = {1, 5000, 131071, 131072, 700000, 5 << 20};
 
+// Some rows of any size, and a part of them that begins anywhere and goes on to their end.
+static rows rows_draw(test_rng *rng, size_t bytes, weft_rows_part *part) {
+  const size_t kind = test_rng_below(rng, sizeof row_bytes_of / sizeof *row_bytes_of);
+  const rows r = rows_new(rng, row_bytes_of[kind], bytes);
+  const size_t at = test_rng_below(rng, (uint32_t)bytes_of(&r));
+  *part = (weft_rows_part){.row_bytes = r.row_bytes, .at = at, .bytes = bytes_of(&r) - at};
+  return r;
+}
+
+// Checks that dense memory between two gaps holds the part.
+static void expect_gathered(const rows *r, const weft_gathering *g) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < g->part.bytes; i++) {
+    const size_t at = g->part.at + i;
+    wrong += g->to[i] != row(r, at / r->row_bytes)[at % r->row_bytes];
+  }
+  ck_assert_msg(!wrong && g->to[-1] == GAP && g->to[g->part.bytes] == GAP,
+                "rows of %zu, bytes %zu from %zu: %zu are wrong", r->row_bytes, g->part.bytes,
+                g->part.at, wrong);
+}
+
 START_TEST(rows_are_gathered) {
   test_allocator memory;
   test_rng rng = test_rng_new(test_seed(), 85);
   weft_pool *pool = pool_of(&memory, threads_of[_i]);
-  for (size_t a = 0; a < sizeof row_bytes_of / sizeof *row_bytes_of; a++)
-    for (size_t b = 0; b < sizeof bytes_in / sizeof *bytes_in; b++) {
-      rows r = rows_new(&rng, row_bytes_of[a], bytes_in[b]);
-      test_rng_fill(&rng, r.memory, room(&r));
-      const weft_const_rows from = {.base = r.memory,
-                                    .stride = r.stride,
-                                    .ptr = r.listed ? (const uint8_t *const *)r.list : NULL};
-      const size_t at = test_rng_below(&rng, (uint32_t)bytes_of(&r));
-      const size_t bytes = bytes_of(&r) - at;
-      uint8_t *to = malloc(bytes + 2);
-      to[0] = to[bytes + 1] = GAP;
-      weft_rows_gather(pool, to + 1, &from, r.row_bytes, at, bytes);
-      size_t wrong = 0;
-      for (size_t i = 0; i < bytes; i++)
-        wrong += to[1 + i] != row(&r, (at + i) / r.row_bytes)[(at + i) % r.row_bytes];
-      ck_assert_msg(!wrong && to[0] == GAP && to[bytes + 1] == GAP,
-                    "rows of %zu, bytes %zu from %zu: %zu are wrong", r.row_bytes, bytes, at,
-                    wrong);
-      free(to);
-      rows_free(&r);
+  weft_rows_gather(pool, NULL);
+  for (size_t b = 0; b < sizeof bytes_in / sizeof *bytes_in; b++) {
+    rows r[PARTS];
+    weft_gathering g[PARTS];
+    for (size_t i = 0; i < PARTS; i++) {
+      weft_rows_part part;
+      r[i] = rows_draw(&rng, bytes_in[b] / PARTS, &part);
+      test_rng_fill(&rng, r[i].memory, room(&r[i]));
+      part.next = i + 1 < PARTS ? &g[i + 1].part : NULL;
+      uint8_t *to = malloc(part.bytes + 2);
+      to[0] = to[part.bytes + 1] = GAP;
+      g[i] =
+          (weft_gathering){.part = part,
+                           .from = {.base = r[i].memory,
+                                    .stride = r[i].stride,
+                                    .ptr = r[i].listed ? (const uint8_t *const *)r[i].list : NULL},
+                           .to = to + 1};
     }
+    weft_rows_gather(pool, g);
+    for (size_t i = 0; i < PARTS; i++) {
+      expect_gathered(&r[i], &g[i]);
+      free(g[i].to - 1);
+      rows_free(&r[i]);
+    }
+  }
   weft_pool_free(pool);
 }
 END_TEST
 
-// Checks bytes [d->at, d->at + d->bytes) of r, and that all others are as they were.
+// Checks that the part was delivered, and that all other bytes are as they were.
 static void expect_delivered(const rows *r, const weft_delivery *d) {
   uint8_t *want = malloc(room(r));
   memset(want, GAP, room(r));
-  for (size_t i = 0; i < d->bytes; i++) {
-    const size_t at = d->at + i;
+  for (size_t i = 0; i < d->part.bytes; i++) {
+    const size_t at = d->part.at + i;
     want[row(r, at / r->row_bytes) - r->memory + (ptrdiff_t)(at % r->row_bytes)] = d->from[i];
   }
   ck_assert_msg(memcmp(want, r->memory, room(r)) == 0, "rows of %zu, bytes %zu", r->row_bytes,
-                d->bytes);
+                d->part.bytes);
   free(want);
 }
 
@@ -101,24 +126,21 @@ START_TEST(results_are_delivered) {
   weft_pool *pool = pool_of(&memory, threads_of[_i]);
   weft_rows_deliver(pool, NULL);
   for (size_t b = 0; b < sizeof bytes_in / sizeof *bytes_in; b++) {
-    rows r[DELIVERIES];
-    weft_delivery d[DELIVERIES];
-    for (size_t i = 0; i < DELIVERIES; i++) {
-      const size_t kind = test_rng_below(&rng, sizeof row_bytes_of / sizeof *row_bytes_of);
-      r[i] = rows_new(&rng, row_bytes_of[kind], bytes_in[b] / DELIVERIES);
-      const size_t at = test_rng_below(&rng, (uint32_t)bytes_of(&r[i]));
-      uint8_t *from = malloc(bytes_of(&r[i]));
-      test_rng_fill(&rng, from, bytes_of(&r[i]));
+    rows r[PARTS];
+    weft_delivery d[PARTS];
+    for (size_t i = 0; i < PARTS; i++) {
+      weft_rows_part part;
+      r[i] = rows_draw(&rng, bytes_in[b] / PARTS, &part);
+      part.next = i + 1 < PARTS ? &d[i + 1].part : NULL;
+      uint8_t *from = malloc(part.bytes);
+      test_rng_fill(&rng, from, part.bytes);
       d[i] = (weft_delivery){
-          .next = i + 1 < DELIVERIES ? &d[i + 1] : NULL,
+          .part = part,
           .to = {.base = r[i].memory, .stride = r[i].stride, .ptr = r[i].listed ? r[i].list : NULL},
-          .row_bytes = r[i].row_bytes,
-          .at = at,
-          .bytes = bytes_of(&r[i]) - at,
           .from = from};
     }
     weft_rows_deliver(pool, d);
-    for (size_t i = 0; i < DELIVERIES; i++) {
+    for (size_t i = 0; i < PARTS; i++) {
       expect_delivered(&r[i], &d[i]);
       free((void *)(uintptr_t)d[i].from);
       rows_free(&r[i]);

@@ -423,6 +423,35 @@ START_TEST(what_is_sent_arrives_once_whole_and_in_order) {
 }
 END_TEST
 
+static void count_empty(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
+  (void)from, (void)datagram;
+  EXPECT(bytes == 0);
+  ++*(size_t *)user;
+}
+
+// Empty datagrams count like others: a flood of them, where the kernel has no filter, must not keep
+// the node from its other work.
+START_TEST(empty_datagrams_count) {
+  enum { EMPTY = 100, FEW = 10 };
+  line l;
+  weft_address own;
+  size_t came = 0;
+  line_start(&l);
+  EXPECT_OK(weft_udp_own_address(&l.udp, &own));
+  const struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons(own.port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  for (int i = 0; i < EMPTY; i++)
+    EXPECT(sendto(l.near_fd, "", 0, 0, (const struct sockaddr *)&to, sizeof to) == 0);
+  const size_t first = weft_udp_receive(&l.udp, 1, count_empty, &came);
+  EXPECT(first == came && came >= 1 && came <= FEW);
+  while (weft_udp_receive(&l.udp, 1, count_empty, &came))
+    continue;
+  EXPECT(came == EMPTY && l.udp.statistics.received == EMPTY);
+  line_end(&l);
+}
+END_TEST
+
 // --- Several addresses
 
 enum { OTHER = 2 }; // 127.0.0.2 belongs to every machine
@@ -501,6 +530,7 @@ int main(void) {
   suite_add_tcase(suite, runs);
   TCase *all = tcase_create("all that is sent");
   tcase_add_test(all, what_is_sent_arrives_once_whole_and_in_order);
+  tcase_add_test(all, empty_datagrams_count);
   suite_add_tcase(suite, all);
   TCase *addresses = tcase_create("several addresses");
   tcase_add_test(addresses, who_is_called_answers_from_there);

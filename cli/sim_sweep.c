@@ -3,6 +3,7 @@
 // run writes its own run.json, in a folder named by a hash of its parameters, before the next
 // starts; a run whose file exists is not repeated.
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,16 +90,31 @@ static void hash_file(crypto_generichash_state *state, const char *path) {
     (void)crypto_generichash_update(state, (const uint8_t *)content, bytes);
 }
 
+static void hash_text(crypto_generichash_state *state, const char *text) {
+  (void)crypto_generichash_update(state, (const uint8_t *)text, strlen(text) + 1);
+}
+
+// Adds an access class field by field: what lies behind its name and between its fields tells
+// nothing of the run.
+static void hash_class(crypto_generichash_state *state, const weft_sim_class *c) {
+  g_autofree char *text =
+      g_strdup_printf("%s %a %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %a %a %a %a", c->name,
+                      c->share, c->up_bits_per_s, c->down_bits_per_s, c->line_bits_per_s,
+                      c->delay_us, c->loss, c->burst, c->nat, c->symmetric);
+  hash_text(state, text);
+}
+
 static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES + 1]) {
   uint8_t digest[crypto_generichash_BYTES];
   crypto_generichash_state state;
   char text[WEFT_SIM_TEXT];
   (void)crypto_generichash_init(&state, NULL, 0, sizeof digest);
-  (void)crypto_generichash_update(&state, (const uint8_t *)p->name, sizeof p->name);
-  (void)crypto_generichash_update(&state, (const uint8_t *)p->classes, sizeof p->classes);
+  hash_text(&state, p->name);
+  for (size_t i = 0; i < p->class_count; i++)
+    hash_class(&state, &p->classes[i]);
   for (size_t i = 0; i < weft_sim_key_count(); i++) {
     weft_sim_key_text(p, i, text);
-    (void)crypto_generichash_update(&state, (const uint8_t *)text, strlen(text) + 1);
+    hash_text(&state, text);
   }
   if (p->arrival == WEFT_SIM_TRACE)
     hash_file(&state, p->trace_file);

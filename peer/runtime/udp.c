@@ -391,12 +391,14 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
       weft_address address;
       weft_from_kernel(&from[i].any, &address);
       own_address(&messages[i].msg_hdr, address.own);
-      for (size_t at = 0; at < bytes; at += segment) {
+      size_t at = 0;
+      do { // once for an empty one, too, or those would not count towards `most`
         const size_t left = bytes - at;
         take(user, &address, udp->in + (size_t)i * MESSAGE_BYTES + at,
              left < segment ? left : segment);
         taken++;
-      }
+        at += segment;
+      } while (at < bytes);
       udp->statistics.received_bytes += bytes;
     }
     if (count < MESSAGES) // an error (a neighbour's port is closed), or nothing more

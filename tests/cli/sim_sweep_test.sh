@@ -55,6 +55,20 @@ for arrivals in '0\n1\n' '0\n1\n2\n'; do
 done
 [ "$(tr '\n' ' ' <traced-viewers)" = '2 3 ' ] || fail "another trace of the same name: $(cat traced-viewers)"
 
+# A run is the same one however its access classes came about: those of the command line that the
+# sweep replaces tell nothing of it. One whose class differs in a single rate is another.
+for before in dsl:1 'server:2 fibre:1 lte:1'; do
+  expect 0 sim "${small[@]}" --classes "$before" --sweep classes=dsl:1 --out classes
+  cp classes/summary.csv "classes/${before%%:*}.csv"
+done
+[ "$(find classes/runs -name run.json | wc -l)" = 1 ] || fail "runs of the same classes have two folders"
+cmp classes/dsl.csv classes/server.csv || fail "runs of the same classes have other figures"
+for upload in 2M 3M; do
+  printf '[network]\nclasses = dsl:1\n[class dsl]\nupload = %s\n' "$upload" >class.ini
+  expect 0 sim class.ini "${small[@]}" --sweep loss=0 --out rates
+done
+[ "$(find rates/runs -name run.json | wc -l)" = 2 ] || fail "two rates of a class are one run"
+
 # A file's name may be any bytes; what is written about it is text.
 cp arrivals $'a\xff'
 expect 0 sim --arrival trace --duration 5s --threads 2 --sweep $'trace=arrivals,a\xff' --sweep loss=0,0.1 --out bytes --gnuplot

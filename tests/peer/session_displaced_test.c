@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two nodes with one identity displace each other; and a node that restarts without its sessions is
-// probed by its neighbour, and called in parallel to the session that it no longer knows.
+// probed by its neighbour, and called in parallel to the session that it no longer knows. A probe
+// does not hide that the node has moved.
 #include <string.h>
 
 #include "tests/peer/session_net.h"
@@ -86,6 +87,57 @@ START_TEST(who_is_there_answers_when_asked) {
 }
 END_TEST
 
+static uint16_t port_of_hub(const net *n) {
+  weft_session_peer peer;
+  EXPECT_OK(weft_sessions_peer(n->node[FIRST], n->opened[FIRST].link, &peer));
+  return peer.address.port;
+}
+
+// Has the hub move to another port and be heard from there.
+static void move_hub(net *n, uint16_t port) {
+  n->port[HUB] = port;
+  net_send(n, HUB, n->opened[HUB].link, "moved", 5);
+}
+
+// A node is found as soon as it answers, however soon it moves again.
+START_TEST(who_moves_twice_is_found_twice) {
+  net n;
+  net_new_open(&n);
+  for (uint16_t port = 7; port < 9; port++) {
+    move_hub(&n, port);
+    net_run(&n, SECOND / 50);
+    EXPECT(port_of_hub(&n) == port);
+  }
+  net_free(&n);
+}
+END_TEST
+
+// Asking where a node was does not spoil its answer from where it is now, which is on its way. If
+// none has come for a second, the old place is asked.
+START_TEST(who_moves_is_found_although_it_is_asked) {
+  enum { HERE = 0x78 };
+  net n;
+  net_new_open(&n);
+  const uint16_t before = port_of_hub(&n);
+  move_hub(&n, 7);
+  const parcel answer = net_take_next(&n, HERE);
+  net_run(&n, SECOND / 2);
+  weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link, n.now_us);
+  (void)net_deliver(&n, &answer);
+  EXPECT(port_of_hub(&n) == 7);
+  move_hub(&n, 8);
+  (void)net_take_next(&n, HERE); // it is lost
+  n.port[HUB] = 7;
+  const int64_t last_us = heard_us(&n);
+  net_run(&n, 2 * SECOND);
+  EXPECT(heard_us(&n) == last_us);
+  weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link, n.now_us);
+  net_run(&n, SECOND);
+  EXPECT(heard_us(&n) > last_us && port_of_hub(&n) == 7 && before != 7);
+  net_free(&n);
+}
+END_TEST
+
 // Restarts a node with the same identity, as from a key file, and none of its sessions.
 static void begin_again(net *n, size_t node) {
   const weft_rng rng = weft_rng_chacha_table(&n->chacha[node]);
@@ -142,6 +194,8 @@ int main(void) {
   tcase_add_test(t, ones_own_second_session_is_not_elsewhere);
   tcase_add_test(t, a_goodbye_is_no_displacement);
   tcase_add_test(t, who_is_there_answers_when_asked);
+  tcase_add_test(t, who_moves_twice_is_found_twice);
+  tcase_add_test(t, who_moves_is_found_although_it_is_asked);
   tcase_add_test(t, who_began_again_is_called_beside_the_session);
   tcase_add_test(t, a_stranger_at_the_address_ends_nothing);
   suite_add_tcase(suite, t);

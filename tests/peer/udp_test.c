@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UDP socket: on a kernel without IPv6, datagrams to IPv6 addresses go nowhere; kernels,
+// The UDP socket: what is sent arrives once, whole and in order, in few calls, and waits while the
+// socket is full; on a kernel without IPv6, datagrams to IPv6 addresses go nowhere; kernels,
 // devices and paths may refuse runs of datagrams; and a machine may have several addresses.
 #define _GNU_SOURCE // sendmmsg
 #include <arpa/inet.h>
@@ -15,6 +16,7 @@
 #include "tests/peer/fixture.h"
 #include "tests/support/no_ipv6.h"
 #include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
 
 enum { DATAGRAMS = 3 };
 
@@ -187,17 +189,25 @@ END_TEST
 
 // --- Runs that are refused
 
-// The kernel as the sender sees it: runs to `port` (0: to any) fail with `error`.
+// The kernel as the sender sees it: runs to `port` (0: to any) fail with `error`; with `narrow`, it
+// has room for `room` more messages.
 static struct {
   int error;
   uint16_t port;
   size_t refused, taken; // runs
+  bool narrow;
+  unsigned room;
 } kernel;
 
 int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
   unsigned before = 0;
+  if (kernel.narrow && kernel.room == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  count = kernel.narrow && kernel.room < count ? kernel.room : count;
   for (; before < count; before++) {
     const struct msghdr *m = &messages[before].msg_hdr;
     const struct sockaddr_in6 *to = m->msg_name; // the port is at the same place for IPv4
@@ -212,6 +222,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
   const int sent = __real_sendmmsg(fd, messages, before, flags);
   for (int i = 0; i < sent; i++)
     kernel.taken += messages[i].msg_hdr.msg_controllen > 0;
+  kernel.room -= kernel.narrow && sent > 0 ? (unsigned)sent : 0;
   return sent;
 }
 
@@ -312,6 +323,135 @@ START_TEST(a_kernel_without_runs_is_asked_seldom) {
 }
 END_TEST
 
+// --- What is sent arrives
+
+enum { NUMBERED = 4000, TURN_MOST = 150, NETWORKS = WEFT_UDP_WAYS + 8, LONGEST = 300 };
+
+// Numbered datagrams on their way to 127.0.0.1 and the addresses after it, all of one socket.
+typedef struct numbered {
+  weft_ctx *ctx;
+  weft_udp from, to;
+  test_rng rng;
+  uint16_t bytes[NUMBERED];
+  uint8_t network[NUMBERED]; // the address's last byte
+  bool came[NUMBERED];
+  size_t sent, sent_bytes;
+} numbered;
+
+static void fill_numbered(const numbered *n, size_t number, uint8_t *out) {
+  for (size_t i = 0; i < n->bytes[number]; i++)
+    out[i] = (uint8_t)(number >> 8 * (i % 2) ^ i / 2);
+}
+
+// Expects a datagram that was sent, for the first time, and after those sent before it that are as
+// long and go to the same address.
+static void take_numbered(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
+  numbered *n = user;
+  uint8_t expected[LONGEST];
+  EXPECT(bytes >= 2);
+  const size_t number = datagram[0] | (size_t)datagram[1] << 8;
+  EXPECT(number < n->sent && n->bytes[number] == bytes && !n->came[number]);
+  fill_numbered(n, number, expected);
+  EXPECT(memcmp(datagram, expected, bytes) == 0);
+  EXPECT(from->own[15] == n->network[number]);
+  for (size_t i = number; i-- > 0 && number - i < TURN_MOST;)
+    EXPECT(n->came[i] || n->bytes[i] != bytes || n->network[i] != n->network[number]);
+  n->came[number] = true;
+}
+
+// Queues one datagram. Where the socket is full, there is no room until it takes the queue again.
+static void send_numbered(numbered *n, const weft_address *to) {
+  static const uint16_t lengths[] = {LONGEST, LONGEST, LONGEST, LONGEST, 120, 60, 2};
+  const size_t choices = sizeof lengths / sizeof *lengths;
+  uint8_t *room = weft_udp_room(&n->from, to);
+  if (!room) {
+    EXPECT(n->from.blocked && kernel.narrow);
+    kernel.narrow = false;
+    room = weft_udp_room(&n->from, to);
+  }
+  EXPECT(room && n->sent < NUMBERED);
+  n->network[n->sent] = to->ip[15];
+  n->bytes[n->sent] = lengths[test_rng_below(&n->rng, choices)];
+  fill_numbered(n, n->sent, room);
+  weft_udp_filled(&n->from, n->bytes[n->sent]);
+  n->sent_bytes += n->bytes[n->sent++];
+}
+
+// Queues bursts to some of the addresses, in turn, more than the queue holds now and then, and
+// expects all of them.
+static void turn_of_numbered(numbered *n, uint16_t port) {
+  weft_address to = address_of(loopback, port);
+  const size_t end = n->sent + 1 + test_rng_below(&n->rng, TURN_MOST);
+  const size_t networks = 1 + test_rng_below(&n->rng, NETWORKS);
+  kernel.narrow = test_rng_below(&n->rng, 2);
+  kernel.room = (unsigned)test_rng_below(&n->rng, 8);
+  while (n->sent < end && n->sent < NUMBERED) {
+    to.ip[15] = (uint8_t)(1 + test_rng_below(&n->rng, networks));
+    for (size_t left = 1 + test_rng_below(&n->rng, 16); left && n->sent < end; left--)
+      if (n->sent < NUMBERED)
+        send_numbered(n, &to);
+  }
+  weft_udp_flush(&n->from);
+  EXPECT(n->from.blocked == (n->from.statistics.sent < n->sent));
+  kernel.narrow = false;
+  weft_udp_flush(&n->from);
+  EXPECT(!n->from.blocked && n->from.statistics.sent == n->sent);
+  while (weft_udp_receive(&n->to, 1, take_numbered, n))
+    continue;
+  EXPECT(n->to.statistics.received == n->sent);
+}
+
+START_TEST(what_is_sent_arrives_once_whole_and_in_order) {
+  static numbered n;
+  const weft_address here = address_of(any, 0);
+  weft_address own;
+  int error;
+  n.rng = test_rng_new(fixture_seed(), 1);
+  EXPECT_OK(weft_ctx_new(&n.ctx, NULL));
+  EXPECT_OK(weft_udp_open(n.ctx, &here, &n.from, &error));
+  EXPECT_OK(weft_udp_open(n.ctx, &here, &n.to, &error));
+  EXPECT_OK(weft_udp_own_address(&n.to, &own));
+  while (n.sent < NUMBERED)
+    turn_of_numbered(&n, own.port);
+  const weft_udp_statistics *const in = &n.to.statistics, *const out = &n.from.statistics;
+  EXPECT(out->sent_bytes == n.sent_bytes && in->received_bytes == n.sent_bytes);
+  EXPECT(out->send_errors == 0);
+  EXPECT(out->send_calls < NUMBERED / 4 && in->receive_calls < NUMBERED / 4 && kernel.taken > 0);
+  weft_udp_close(&n.from);
+  weft_udp_close(&n.to);
+  weft_ctx_free(n.ctx);
+}
+END_TEST
+
+static void count_empty(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
+  (void)from, (void)datagram;
+  EXPECT(bytes == 0);
+  ++*(size_t *)user;
+}
+
+// Empty datagrams count like others: a flood of them, where the kernel has no filter, must not keep
+// the node from its other work.
+START_TEST(empty_datagrams_count) {
+  enum { EMPTY = 100, FEW = 10 };
+  line l;
+  weft_address own;
+  size_t came = 0;
+  line_start(&l);
+  EXPECT_OK(weft_udp_own_address(&l.udp, &own));
+  const struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons(own.port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  for (int i = 0; i < EMPTY; i++)
+    EXPECT(sendto(l.near_fd, "", 0, 0, (const struct sockaddr *)&to, sizeof to) == 0);
+  const size_t first = weft_udp_receive(&l.udp, 1, count_empty, &came);
+  EXPECT(first == came && came >= 1 && came <= FEW);
+  while (weft_udp_receive(&l.udp, 1, count_empty, &came))
+    continue;
+  EXPECT(came == EMPTY && l.udp.statistics.received == EMPTY);
+  line_end(&l);
+}
+END_TEST
+
 // --- Several addresses
 
 enum { OTHER = 2 }; // 127.0.0.2 belongs to every machine
@@ -388,6 +528,10 @@ int main(void) {
   tcase_add_test(runs, a_path_without_runs_does_not_end_those_of_others);
   tcase_add_test(runs, a_kernel_without_runs_is_asked_seldom);
   suite_add_tcase(suite, runs);
+  TCase *all = tcase_create("all that is sent");
+  tcase_add_test(all, what_is_sent_arrives_once_whole_and_in_order);
+  tcase_add_test(all, empty_datagrams_count);
+  suite_add_tcase(suite, all);
   TCase *addresses = tcase_create("several addresses");
   tcase_add_test(addresses, who_is_called_answers_from_there);
   tcase_add_test(addresses, who_is_called_answers_from_there_without_ipv6);

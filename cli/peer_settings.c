@@ -327,8 +327,11 @@ static int new_key_file(const char *path, uint8_t seed[32]) {
   (void)sodium_bin2hex(hex, sizeof hex, seed, 32);
   hex[64] = '\n';
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  const bool written =
-      fd >= 0 && write(fd, hex, sizeof hex) == (ssize_t)sizeof hex && fsync(fd) == 0;
+  const ssize_t put = fd >= 0 ? write(fd, hex, sizeof hex) : -1;
+  sodium_memzero(hex, sizeof hex);
+  if (put >= 0 && put < (ssize_t)sizeof hex)
+    errno = ENOSPC; // what makes so few bytes a short write
+  const bool written = put == (ssize_t)sizeof hex && fsync(fd) == 0;
   const int code = errno;
   if (fd >= 0)
     close(fd);

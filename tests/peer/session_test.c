@@ -437,6 +437,9 @@ START_TEST(wrong_arguments) {
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, NULL);
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  const weft_rng none = {NULL, NULL};
+  o = net_options(&n, 0, &none);
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, &rng);
   o.rekey_us = WEFT_SESSION_NEVER; // sums with it would overflow
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);

@@ -38,7 +38,8 @@ typedef struct weft_server weft_server;
 #define WEFT_SERVER_MAX_LANES 16u
 
 typedef struct weft_server_options {
-  // (context_count) one lane each; they must outlive the server. Whatever belongs to no lane has
+  // (context_count) one lane each; they must outlive the server, the array need not. Whatever
+  // belongs to no lane has
   // memory of contexts[0]'s allocator: the server, segments, requests.
   weft_ctx *const *contexts;
   size_t context_count; // 1..WEFT_SERVER_MAX_LANES

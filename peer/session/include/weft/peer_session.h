@@ -68,7 +68,7 @@ typedef struct weft_sessions_options {
   int64_t rekey_us;          // age at which keys are replaced; 0: 120 s
   int64_t silent_us;         // a link with nothing received for this long is lost; 0: 30 s
   uint32_t handshakes_per_s; // most answered with a signature; 0: 100
-  const weft_rng *rng;       // the table is copied
+  const weft_rng *rng;       // the table is copied; its user must outlive the sessions
   // Whether a proven identity may have a session; NULL: all may. Called once for each session, not
   // when keys are replaced; it may close other open sessions.
   bool (*admit)(void *user, const uint8_t public_key[32], const weft_address *address);
@@ -80,7 +80,7 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
                               weft_sessions **out);
 void weft_sessions_free(weft_sessions *sessions); // accepts NULL; wipes keys
 
-// Sets the blob for later handshakes. Errors: WEFT_E_ARGUMENT (too long).
+// Sets the blob for later handshakes; it is copied. Errors: WEFT_E_ARGUMENT (too long).
 weft_status weft_sessions_set_blob(weft_sessions *sessions, const uint8_t *blob, size_t bytes);
 
 // Begins a session; an event reports the result. *link: a number below links_max, reused when it is
@@ -119,9 +119,9 @@ size_t weft_sessions_places(const weft_sessions *sessions);
 
 // --- Sealing
 
-// Counters for `count` datagrams of one link, to be used before the next call on the sessions: it
-// may replace the link's key, under which these counters could then serve twice. Sealing only reads
-// the key, so several threads may seal at once.
+// Counters for `count` datagrams of one link, to be used before the next call on the sessions other
+// than weft_sessions_reserve: it may replace the link's key, under which these counters could then
+// serve twice. Sealing only reads the key, so several threads may seal at once.
 typedef struct weft_seal {
   const void *key;
   uint64_t counter;
@@ -170,7 +170,7 @@ bool weft_sessions_event(weft_sessions *sessions, weft_session_event *out); // f
 typedef struct weft_session_peer {
   weft_address address;
   uint8_t public_key[32];
-  const uint8_t *blob;
+  const uint8_t *blob; // the other side's; valid until the next call on the sessions
   size_t blob_bytes;
   bool initiated; // by this side
   bool aes;

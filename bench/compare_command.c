@@ -16,25 +16,27 @@
 #include "bench/commands.h"
 #include "bench/provenance.h"
 #include "bench/stats.h"
+#include "tools/printable.h"
 
 static json_t *load(const char *file) {
   json_error_t error;
   struct stat about;
   if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) { // else taken for an empty file
-    fprintf(stderr, "weft bench compare: %s: %s\n", file, strerror(EISDIR));
+    weft_print(stderr, "weft bench compare: %s: %s\n", file, strerror(EISDIR));
     return NULL;
   }
   json_t *const root = json_load_file(file, 0, &error);
   if (!root) {
     if (error.line > 0)
-      fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+      weft_print(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
     else
-      fprintf(stderr, "weft bench compare: %s\n", error.text); // this text names the file
+      weft_print(stderr, "weft bench compare: %s\n", error.text); // this text names the file
     return NULL;
   }
   if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||
       !json_is_array(json_object_get(root, "groups"))) {
-    fprintf(stderr, "weft bench compare: %s is not a report of this version of weft bench\n", file);
+    weft_print(stderr, "weft bench compare: %s is not a report of this version of weft bench\n",
+               file);
     json_decref(root);
     return NULL;
   }
@@ -52,13 +54,13 @@ static void print_differences(const json_t *a, const json_t *b) {
   static const char *const machine_keys[] = {"cpu", "system"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (strcmp(text_at(a, keys[i]), text_at(b, keys[i])) != 0)
-      printf("%s: %s -> %s\n", keys[i], text_at(a, keys[i]), text_at(b, keys[i]));
+      weft_print(stdout, "%s: %s -> %s\n", keys[i], text_at(a, keys[i]), text_at(b, keys[i]));
   const json_t *const machine_a = json_object_get(a, "machine");
   const json_t *const machine_b = json_object_get(b, "machine");
   for (size_t i = 0; i < sizeof machine_keys / sizeof *machine_keys; i++)
     if (strcmp(text_at(machine_a, machine_keys[i]), text_at(machine_b, machine_keys[i])) != 0)
-      printf("machine: %s -> %s\n", text_at(machine_a, machine_keys[i]),
-             text_at(machine_b, machine_keys[i]));
+      weft_print(stdout, "machine: %s -> %s\n", text_at(machine_a, machine_keys[i]),
+                 text_at(machine_b, machine_keys[i]));
 }
 
 // Returns the nth case, from 0, with this id in the groups of this title; NULL if there is none.
@@ -128,7 +130,7 @@ static void list_missing(const json_t *root, const json_t *other, const char *wh
           find_counterpart(root, other, text_at(group, "title"), entry);
       if (!times_of(entry, &time) || (counterpart && times_of(counterpart, &time)))
         continue;
-      printf("  only in the %s: %s\n", which, text_at(entry, "id"));
+      weft_print(stdout, "  only in the %s: %s\n", which, text_at(entry, "id"));
       tally->missing++;
     }
   }
@@ -147,9 +149,9 @@ static void compare_case(const char *title, const json_t *root_a, const json_t *
   }
   tally->changed++;
   // In speeds: higher is better.
-  printf("  %-48s x%.3f, apart by %.1f %%", id, time_a.median / time_b.median,
-         100 * (time_b.median < time_a.median ? time_a.min / time_b.max - 1
-                                              : time_b.min / time_a.max - 1));
+  weft_print(stdout, "  %-48s x%.3f, apart by %.1f %%", id, time_a.median / time_b.median,
+             100 * (time_b.median < time_a.median ? time_a.min / time_b.max - 1
+                                                  : time_b.min / time_a.max - 1));
   print_share(a, b);
 }
 

@@ -15,6 +15,7 @@
 #include "bench/provenance.h"
 #include "bench/stop.h"
 #include "kernels/backend.h"
+#include "tools/printable.h"
 
 static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
 
@@ -369,7 +370,7 @@ static int replace(const weft_bench_report *report, const char *path) {
 void weft_bench_report_keep(const weft_bench_report *report, const weft_bench_options *options) {
   char *const path = part_path(options);
   if (path && replace(report, path) != 0)
-    fprintf(stderr, "weft bench: %s could not be written\n", path);
+    weft_print(stderr, "weft bench: %s could not be written\n", path);
   free(path);
 }
 
@@ -387,9 +388,9 @@ static void keep_rounds(weft_bench_report *report, const weft_bench_options *opt
                         const weft_bench_group *group, const weft_bench_samples *samples) {
   const size_t rounds = group->case_count ? samples[0].reps : 0;
   char *const path = part_path(options);
-  fprintf(stderr, "weft bench: stopped after %zu of %zu repetitions of '%s'%s%s\n", rounds,
-          options->timing.reps, group->title, rounds && path ? ", which are in " : "",
-          rounds && path ? path : "");
+  weft_print(stderr, "weft bench: stopped after %zu of %zu repetitions of '%s'%s%s\n", rounds,
+             options->timing.reps, group->title, rounds && path ? ", which are in " : "",
+             rounds && path ? path : "");
   free(path);
   if (rounds == 0)
     return;
@@ -454,8 +455,8 @@ int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *o
   json_object_set_new(report->root, "took_s", json_real(took_s));
   printf("\n%.1f s\n", took_s);
   if (!write_report(report, options)) {
-    fprintf(stderr, "weft bench: %s could not be written\n",
-            options->json_stdout ? "standard output" : options->json);
+    weft_print(stderr, "weft bench: %s could not be written\n",
+               options->json_stdout ? "standard output" : options->json);
     failed = WEFT_BENCH_IO;
   } else {
     char *const part = part_path(options);

@@ -5,6 +5,7 @@
 
 #include "bench/bench.h"
 #include "bench/commands.h"
+#include "tools/printable.h"
 
 static const struct {
   const char *name;
@@ -36,7 +37,7 @@ int weft_bench_main(int argc, char **argv) {
       return commands[i].run(argc - 1, argv + 1);
   const int help = strcmp(wanted, "--help") == 0 || strcmp(wanted, "-h") == 0;
   if (*wanted && !help) {
-    fprintf(stderr, "weft bench: unknown comparison '%s' (see weft bench --help)\n", wanted);
+    weft_print(stderr, "weft bench: unknown comparison '%s' (see weft bench --help)\n", wanted);
     return WEFT_BENCH_USAGE;
   }
   FILE *const out = help ? stdout : stderr;

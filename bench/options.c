@@ -17,6 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/buffers.h"
+#include "tools/printable.h"
 #include "weft/weft.h"
 
 // Comparisons that time calls; `sim` and `banks` count instead.
@@ -236,7 +237,7 @@ static bool can_write(const weft_bench_options *options) {
   const bool there = access(options->json, F_OK) == 0;
   FILE *const file = fopen(options->json, "a");
   if (!file)
-    fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
+    weft_print(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
   const bool could = file && fclose(file) == 0;
   if (could && !there) {
     char *const made = realpath(options->json, NULL); // the target of a link; the link stays
@@ -249,11 +250,11 @@ static bool can_write(const weft_bench_options *options) {
 
 // Reports what is wrong with the option at which getopt_long stopped.
 static int refuse(const char *comparison, int option, const char *word) {
-  fprintf(stderr, "weft bench %s: %s%s (see weft bench %s --help)\n", comparison, word,
-          option == ':'       ? " needs a value"
-          : strchr(word, '=') ? " is not an option of it, or accepts no value"
-                              : " is not an option of it",
-          comparison);
+  weft_print(stderr, "weft bench %s: %s%s (see weft bench %s --help)\n", comparison, word,
+             option == ':'       ? " needs a value"
+             : strchr(word, '=') ? " is not an option of it, or accepts no value"
+                                 : " is not an option of it",
+             comparison);
   return WEFT_BENCH_USAGE;
 }
 
@@ -292,8 +293,8 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       if (pass == 0 && all[taken].at != IN(quick))
         continue;
       if (!take(options, taken, optarg)) {
-        fprintf(stderr, "weft bench %s: --%s does not accept '%s'", argv[0], all[taken].name,
-                optarg ? optarg : "");
+        weft_print(stderr, "weft bench %s: --%s does not accept '%s'", argv[0], all[taken].name,
+                   optarg ? optarg : "");
         if (all[taken].kind == SIZES && most_of(argv[0], all[taken].at) < SIZE_MAX)
           fprintf(stderr, ", only 1 to %zu", most_of(argv[0], all[taken].at));
         fprintf(stderr, ": %s\n", all[taken].about);
@@ -301,7 +302,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       }
     }
     if (optind < argc) {
-      fprintf(stderr, "weft bench %s: unexpected argument '%s'\n", argv[0], argv[optind]);
+      weft_print(stderr, "weft bench %s: unexpected argument '%s'\n", argv[0], argv[optind]);
       return WEFT_BENCH_USAGE;
     }
   }
@@ -343,8 +344,8 @@ bool weft_bench_names_known(const weft_bench_options *options, const char *optio
     while (i < count && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
       i++;
     if (i == count) {
-      fprintf(stderr, "weft bench %s: --%s: there is no '%.*s'; there are", options->argv[0],
-              option, (int)length, at);
+      weft_print(stderr, "weft bench %s: --%s: there is no '%.*s'; there are", options->argv[0],
+                 option, (int)length, at);
       for (i = 0; i < count; i++)
         fprintf(stderr, "%s %s", i ? "," : "", names[i]);
       fputc('\n', stderr);

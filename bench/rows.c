@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/buffers.h"
+#include "tools/printable.h"
 
 // Returns the host row of one name, which may be "best"; NULL after a message.
 static const weft_backend *row_named(const char *command, const weft_machine *offered,
@@ -21,8 +22,8 @@ static const weft_backend *row_named(const char *command, const weft_machine *of
       weft_backend_select(offered, WEFT_MEM_HOST, strcmp(name, "best") == 0 ? NULL : name, &row);
   if (status == WEFT_OK)
     return row;
-  fprintf(stderr, "weft bench %s: row '%.*s': %s\n", command, (int)length, at,
-          weft_status_text(status));
+  weft_print(stderr, "weft bench %s: row '%.*s': %s\n", command, (int)length, at,
+             weft_status_text(status));
   return NULL;
 }
 
@@ -63,8 +64,8 @@ const weft_backend **weft_bench_rows_choose(const char *command, const char *lis
 }
 
 static void refuse_rows(const weft_bench_options *options) {
-  fprintf(stderr, "weft bench %s: --rows needs one row, not '%s'\n", options->argv[0],
-          options->rows);
+  weft_print(stderr, "weft bench %s: --rows needs one row, not '%s'\n", options->argv[0],
+             options->rows);
 }
 
 const weft_backend *weft_bench_host_row(const weft_bench_options *options, uint32_t features) {

@@ -12,6 +12,7 @@
 #include "bench/storage_gpu.h"
 #include "bench/storage_gpu_papers.h"
 #include "kernels/device.h"
+#include "tools/printable.h"
 
 enum { ON_DEVICE = 1, BY_NAME = 2 };
 
@@ -97,7 +98,7 @@ static bool shapes_known(const char *list) {
       return false;
     }
     if (!read_shapes(at, shape, 1, &count)) {
-      fprintf(stderr, "weft bench storage: --shapes: '%s' is not a shape such as 10+4\n", at);
+      weft_print(stderr, "weft bench storage: --shapes: '%s' is not a shape such as 10+4\n", at);
       return false;
     }
   }
@@ -144,8 +145,8 @@ static bool parts_known(const char *list) {
     while (p < PARTS && (strlen(parts[p].name) != length || memcmp(parts[p].name, at, length) != 0))
       p++;
     if (p == PARTS) {
-      fprintf(stderr, "weft bench storage: --operations: there is no part '%.*s'; there are:\n",
-              (int)length, at);
+      weft_print(stderr, "weft bench storage: --operations: there is no part '%.*s'; there are:\n",
+                 (int)length, at);
       for (p = 0; p < PARTS; p++)
         fprintf(stderr, "  %-14s %s\n", parts[p].name, parts[p].what);
       return false;

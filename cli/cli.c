@@ -2,6 +2,7 @@
 // What the subcommands share: messages, options, signals, progress, quantities.
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
+#include "tools/printable.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -72,8 +73,9 @@ int cli_error(const char *command, int code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   char *const text = g_strdup_vprintf(format, arguments);
+  char *const shown = weft_printable(text);
   char *const line =
-      g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
+      g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", shown);
   const bool remark = code == CLI_OK, as_object = objects && !remark;
   if (teller && !remark)
     teller(command, code, text);
@@ -84,6 +86,7 @@ int cli_error(const char *command, int code, const char *format, ...) {
     objects = NULL;
   }
   g_free(line);
+  free(shown);
   g_free(text);
   va_end(arguments);
   return code;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/demo.h"
+#include "tools/printable.h"
 
 enum { ROWS = 32 }; // peers that the table lists individually
 
@@ -70,10 +71,11 @@ static uint64_t useless(const weft_engine_statistics *s) {
 static void print_head(const demo_settings *s, const demo_outcome *outcome) {
   char size[CLI_TEXT];
   const weft_sim_parameters *o = &s->swarm;
-  printf("%s of %s, seed %" PRIu64 "; n = %u blocks of k = %u bytes; backend %s, %zu thread%s\n",
-         cli_bytes_text(outcome->input_bytes, size), s->input ? s->input : "clip", s->seed,
-         o->blocks, o->block_bytes, outcome->backend, outcome->threads,
-         outcome->threads == 1 ? "" : "s");
+  weft_print(
+      stdout,
+      "%s of %s, seed %" PRIu64 "; n = %u blocks of k = %u bytes; backend %s, %zu thread%s\n",
+      cli_bytes_text(outcome->input_bytes, size), s->input ? s->input : "clip", s->seed, o->blocks,
+      o->block_bytes, outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   printf("source and %u peers, at most %u neighbours each, %g %% loss, %g..%g ms, uplinks %g and "
          "%g Mbit/s\n\n",
          o->peers, o->neighbours, o->loss * 100, (double)o->delay_min_us / 1e3,

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "cli/peer.h"
+#include "tools/printable.h"
 
 static peer_log_level shown = PEER_INFO;
 static bool as_json;
@@ -83,6 +84,6 @@ void peer_log(peer_log_level level, const char *event, const char *format, ...) 
   }
   // The journal takes the level from this prefix, and stamps the line itself.
   const bool journal = getenv("JOURNAL_STREAM") != NULL;
-  fprintf(stderr, "%s%s %s%s%s\n", journal ? syslog_prefix[level] : "", names[level], event,
-          *fields ? " " : "", fields);
+  weft_print(stderr, "%s%s %s%s%s\n", journal ? syslog_prefix[level] : "", names[level], event,
+             *fields ? " " : "", fields);
 }

@@ -14,6 +14,7 @@
 #include "cli/policy.h"
 #include "cli/sim.h"
 #include "tools/build_info.h"
+#include "tools/printable.h"
 
 #define NAME "sim"
 
@@ -56,9 +57,10 @@ static void end_progress(const progress *p) {
 static void put_table(const weft_sim_report *report, const char *folder) {
   const weft_sim_result *r = report->result;
   const bool bytes = report->service || report->parameters->fidelity == WEFT_SIM_BYTES;
-  printf("scenario %s, seed %" G_GUINT64_FORMAT ", %s %s: %.1f s of virtual time in %.2f s\n",
-         report->parameters->name, report->parameters->seed, bytes ? "bytes by" : "fidelity",
-         report->backend, (double)r->end_us / 1e6, report->wall_s);
+  weft_print(stdout,
+             "scenario %s, seed %" G_GUINT64_FORMAT ", %s %s: %.1f s of virtual time in %.2f s\n",
+             report->parameters->name, report->parameters->seed, bytes ? "bytes by" : "fidelity",
+             report->backend, (double)r->end_us / 1e6, report->wall_s);
   for (size_t i = 0; i < report->metrics->count; i++) {
     const weft_sim_metric *m = &report->metrics->items[i];
     // Whole numbers with all digits, others with six.
@@ -75,7 +77,7 @@ static void put_table(const weft_sim_report *report, const char *folder) {
     printf("%02x", r->hash[i]);
   putchar('\n');
   if (folder)
-    printf("report: %s/report.html\n", folder);
+    weft_print(stdout, "report: %s/report.html\n", folder);
 }
 
 static void machine_text(char *out, size_t room) {

@@ -13,6 +13,7 @@
 
 #include "cli/sim_sweep.h"
 #include "tools/build_info.h"
+#include "tools/printable.h"
 
 #define NAME "sim"
 
@@ -297,9 +298,9 @@ static void put_means(const sim_sweep_state *s) {
         }
     putchar('\n');
   }
-  printf("%u runs in %s: summary.csv, means.csv (95 %% confidence intervals)\n"
-         "report: %s/report.html\n",
-         s->runs->len, s->settings->folder, s->settings->folder);
+  weft_print(stdout, "%u runs in %s: summary.csv, means.csv (95 %% confidence intervals)\n",
+             s->runs->len, s->settings->folder);
+  weft_print(stdout, "report: %s/report.html\n", s->settings->folder);
 }
 
 // --- Files of the whole sweep

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "cli/store.h"
+#include "tools/printable.h"
 
 const char *store_error(const store_outcome *outcome) {
   if (outcome->status == WEFT_OK)
@@ -126,10 +127,11 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
     print_info(outcome, to);
     return;
   }
-  fprintf(to, "%s: %s in %.2f s, %s; backend %s, %zu thread%s\n", outcome->folder,
-          cli_bytes_text(r->data_bytes, bytes), outcome->seconds,
-          cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
-          outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
+  weft_print(
+      to, "%s: %s in %.2f s, %s; backend %s, %zu thread%s\n", outcome->folder,
+      cli_bytes_text(r->data_bytes, bytes), outcome->seconds,
+      cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
+      outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   if (r->mended_shards || r->mended_chunks)
     fprintf(to, "shards rebuilt: %" PRIu64 "; chunks rewritten in others: %" PRIu64 "\n",
             r->mended_shards, rewritten_chunks(outcome));

@@ -33,7 +33,8 @@ static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
                                                     const weft_segment_id *id, bool has_device) {
   if (!batch->payload_rows && !batch->payload)
     return WEFT_E_ARGUMENT;
-  if (!batch->payload_rows && batch->count > 1 && batch->payload_stride < id->block_bytes)
+  if (!batch->payload_rows &&
+      !weft_stride_valid(batch->count, batch->payload_stride, id->block_bytes))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; batch->payload_rows && i < batch->count; i++)
     if (!batch->payload_rows[i])
@@ -44,7 +45,8 @@ static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
 // Checks that the coefficients' memory can hold the batch's rows.
 static inline weft_status
 weft_batch_check_coefficients(const weft_batch *batch, const weft_segment_id *id, bool has_device) {
-  if (!batch->coefficients || (batch->count > 1 && batch->coefficients_stride < id->blocks))
+  if (!batch->coefficients ||
+      !weft_stride_valid(batch->count, batch->coefficients_stride, id->blocks))
     return WEFT_E_ARGUMENT;
   return weft_mem_check(batch->coefficients_mem, has_device);
 }

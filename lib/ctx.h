@@ -81,6 +81,14 @@ static inline size_t weft_row_stride(size_t bytes) {
   return (bytes + WEFT_LINE - 1) / WEFT_LINE * WEFT_LINE;
 }
 
+// Whether `count` rows of row_bytes, a stride apart, do not overlap and are no longer than any
+// object together, so that their addresses can be computed. Without a division for usual sizes,
+// which would be noticeable for small batches.
+static inline bool weft_stride_valid(size_t count, size_t stride, size_t row_bytes) {
+  return count <= 1 || (stride >= row_bytes &&
+                        ((count | stride) <= INT32_MAX || stride <= (size_t)PTRDIFF_MAX / count));
+}
+
 // Checks that the kind of memory exists and that the context can access it.
 static inline weft_status weft_mem_check(weft_mem mem, bool has_device) {
   if (mem == WEFT_MEM_DEVICE)

@@ -14,9 +14,10 @@ static weft_status check(const weft_ctx *ctx, const weft_decode_job *job) {
       job->block_bytes > WEFT_MAX_BLOCK_BYTES || !job->coefficients || !job->out ||
       (!job->payload_rows && !job->payload))
     return WEFT_E_ARGUMENT;
-  if (job->blocks > 1 &&
-      (job->coefficients_stride < job->blocks || job->out_stride < job->block_bytes ||
-       (!job->payload_rows && job->payload_stride < job->block_bytes)))
+  if (!weft_stride_valid(job->blocks, job->coefficients_stride, job->blocks) ||
+      !weft_stride_valid(job->blocks, job->out_stride, job->block_bytes) ||
+      (!job->payload_rows &&
+       !weft_stride_valid(job->blocks, job->payload_stride, job->block_bytes)))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; job->payload_rows && i < job->blocks; i++)
     if (!job->payload_rows[i])

@@ -51,7 +51,8 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
     return WEFT_E_ARGUMENT;
   const size_t n = options->id.blocks, k = options->id.block_bytes;
   const bool on_device = options->mem == WEFT_MEM_DEVICE;
-  if (options->blocks && options->blocks_stride != 0 && options->blocks_stride < k)
+  const size_t stride = options->blocks && options->blocks_stride ? options->blocks_stride : k;
+  if (stride < k || !weft_stride_valid(n, stride, k))
     return WEFT_E_ARGUMENT;
   if (options->mem == WEFT_MEM_PINNED || (on_device && (options->blocks || options->eager)))
     return WEFT_E_ARGUMENT;
@@ -61,9 +62,7 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
     return WEFT_E_NOMEM;
   decoder->eager = options->eager;
   decoder->own_blocks = !options->blocks;
-  decoder->stride = options->blocks ? options->blocks_stride : weft_row_stride(k);
-  if (decoder->stride == 0)
-    decoder->stride = k;
+  decoder->stride = options->blocks ? stride : weft_row_stride(k);
   decoder->mem = options->mem;
   decoder->matrix_stride = weft_row_stride(n);
   decoder->matrix = weft_ctx_take(ctx, n * decoder->matrix_stride, WEFT_LINE);

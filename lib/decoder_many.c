@@ -304,7 +304,7 @@ static weft_status check_reading(const weft_reading *reading, const weft_decoder
   const size_t n = decoder->id.blocks;
   if (reading->first > n || reading->count > n - reading->first ||
       (reading->count > 0 && !reading->out) ||
-      (reading->count > 1 && reading->out_stride < decoder->id.block_bytes))
+      !weft_stride_valid(reading->count, reading->out_stride, decoder->id.block_bytes))
     return WEFT_E_ARGUMENT;
   return weft_mem_check(reading->mem, weft_decoder_on_device(decoder));
 }

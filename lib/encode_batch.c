@@ -494,7 +494,7 @@ weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint
                                  size_t coefficients_stride, const weft_batch *payloads,
                                  weft_queue *queue) {
   if (!encoder || !payloads || payloads->count != count || (count > 0 && !coefficients) ||
-      (count > 1 && coefficients_stride < encoder->segment->id.blocks))
+      !weft_stride_valid(count, coefficients_stride, encoder->segment->id.blocks))
     return WEFT_E_ARGUMENT;
   if (count == 0)
     return WEFT_OK;

@@ -56,7 +56,10 @@ static void hand_out(weft_server_batch *batch, weft_server_packet *out) {
 
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
                              size_t *count) {
-  if (!server || !count || (capacity > 0 && !packets))
+  if (!count)
+    return WEFT_E_ARGUMENT;
+  *count = 0;
+  if (!server || (capacity > 0 && !packets))
     return WEFT_E_ARGUMENT;
   size_t taken = 0;
   pthread_mutex_lock(&server->lock);

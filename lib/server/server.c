@@ -236,9 +236,11 @@ static weft_status take_requests(weft_server *server, const weft_server_request 
 
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted) {
-  if (!server || (count > 0 && !requests) || !accepted)
+  if (!accepted)
     return WEFT_E_ARGUMENT;
   *accepted = 0;
+  if (!server || (count > 0 && !requests))
+    return WEFT_E_ARGUMENT;
   weft_status status = take_requests(server, requests, count, now_us, accepted);
   if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
     status = take_requests(server, requests, count, now_us, accepted);

@@ -17,8 +17,8 @@ weft_status weft_session_allocate(weft_ctx *ctx, size_t count, size_t bytes, voi
 static bool options_valid(const weft_sessions_options *o) {
   return o->links_max >= 1 && o->links_max <= WEFT_SESSION_MAX_LINKS &&
          o->blob_bytes <= WEFT_SESSION_BLOB_BYTES && (o->blob || o->blob_bytes == 0) && o->rng &&
-         (o->cipher == WEFT_CIPHER_BEST || o->cipher == WEFT_CIPHER_CHACHA) && o->rekey_us >= 0 &&
-         o->rekey_us <= WEFT_SESSION_MAX_TIME_US && o->silent_us >= 0 &&
+         o->rng->fill && (o->cipher == WEFT_CIPHER_BEST || o->cipher == WEFT_CIPHER_CHACHA) &&
+         o->rekey_us >= 0 && o->rekey_us <= WEFT_SESSION_MAX_TIME_US && o->silent_us >= 0 &&
          o->silent_us <= WEFT_SESSION_MAX_TIME_US;
 }
 

@@ -189,7 +189,7 @@ class Coding(unittest.TestCase):
         self.assertEqual([made[0], made[2]], [alone.batch(2), alone.batch(2)])  # it goes on from batch to batch
         self.assertEqual(made[1], made[0])
 
-    def test_closing_waits_for_what_is_being_made(self):
+    def test_closing_waits_for_what_is_being_made_or_asked(self):
         def slowly(real):
             def call(context, *rest):
                 begun.set()
@@ -203,7 +203,10 @@ class Coding(unittest.TestCase):
                   "weft_recoder_new": lambda c: weft.Recoder(c, self.id),
                   "weft_engine_new": lambda c: weft.Engine(c, weft.EngineOptions(stream=1, blocks=8, block_bytes=64)),
                   "weft_server_new": lambda c: weft.Server([self.context, c]),
-                  "weft_code_new": lambda c: weft.Code(c, "vandermonde", 4, 2)}
+                  "weft_code_new": lambda c: weft.Code(c, "vandermonde", 4, 2),
+                  "weft_ctx_trim": lambda c: c.trim(),
+                  "weft_ctx_backend": lambda c: c.backend,
+                  "weft_ctx_host_backend": lambda c: c.host_backend}
         for name, make in makers.items():
             begun, closes, order, context = threading.Event(), threading.Event(), [], weft.Context()
             with unittest.mock.patch.object(weft._context._c, name, slowly(getattr(weft._context._c, name))):

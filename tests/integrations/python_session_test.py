@@ -113,6 +113,7 @@ class Secure(unittest.TestCase):
                 (lambda: pair[0].peer(0), weft.Error, "WEFT_E_STATE.*link 0"),
                 (lambda: pair[0].seal(0, [b"x"], 0), weft.Error, "WEFT_E_STATE"),
                 (lambda: pair[0].seal(0, [bytes(1173)], 0), ValueError, "1173 bytes, and at most 1172"),
+                (lambda: pair[0].seal(0, [b"x", b""], 0), ValueError, "an empty datagram"),
                 (lambda: pair[0].input(self.addresses[1], b"", 0), weft.Error, "WEFT_E_MALFORMED"),
                 (lambda: pair[0].input(self.addresses[1], bytes(1201), 0), weft.Error, "WEFT_E_MALFORMED")):
             with self.assertRaisesRegex(kind, text):

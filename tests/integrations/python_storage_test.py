@@ -56,6 +56,17 @@ class Storage(unittest.TestCase):
             self.assertEqual(code.recover(shards, wanted), whole)
         self.assertEqual(code.recover(shards, []), shards)
 
+    def test_shards_from_an_iterator(self):
+        code = weft.Code(self.context, "cauchy", 3, 2)
+        data = [random.randbytes(64) for _ in range(3)]
+        parity = code.encode(data)
+        self.assertEqual(code.encode(iter(data)), parity)
+        self.assertEqual(code.encode_stripes(iter(s) for s in (data, data)), [parity] * 2)
+        self.assertEqual(code.verify(shard for shard in data + parity), [])
+        self.assertEqual(code.recover(iter([None, *data[1:], *parity])), data + parity)
+        code.update(0, data[0], data[1], iter(parity))
+        self.assertEqual(code.verify(iter([data[1], *data[1:], *parity])), [])
+
     def test_a_matrix_of_ones_own(self):
         rows = bytes([1, 1, 0, 0, 0, 0, 1, 1, 1, 2, 3, 4])
         code = weft.Code(self.context, "matrix", 4, 3, parity=rows)

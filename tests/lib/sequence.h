@@ -88,6 +88,8 @@ void world_wait(const world *w);
 world_decoder *world_some_decoder(world *w);
 // Returns a random index that is not below `limit`.
 size_t world_out_of_range(size_t limit);
+// A stride of `rows` rows (at least two) that is too short for them, or too long for any object.
+size_t world_invalid_stride(size_t rows, size_t row_bytes);
 
 // A batch of up to BATCH packets in its own memory, with bytes around each row that must not
 // change.

@@ -83,6 +83,9 @@ static void handles(world *w) {
   options.blocks_stride = k - 1;
   if (k > 1)
     EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
+  options.blocks_stride = (size_t)PTRDIFF_MAX / s->id.blocks + 1;
+  if (s->id.blocks > 1)
+    EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
   options.id.blocks = 0;
   EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
   const size_t capacity = fixture_below(2) ? 0 : world_out_of_range(s->id.blocks + 1);
@@ -143,14 +146,14 @@ static weft_status spoil(world *w, world_batch *b, const weft_segment_id *id, we
   case 1:
     batch->payload_rows = NULL;
     batch->payload = b->payload;
-    batch->payload_stride = fixture_below(id->block_bytes);
+    batch->payload_stride = world_invalid_stride(batch->count, id->block_bytes);
     break;
   case 2:
     b->rows[fixture_below(batch->count)] = NULL;
     batch->payload_rows = b->rows;
     break;
   case 3:
-    batch->coefficients_stride = fixture_below(id->blocks);
+    batch->coefficients_stride = world_invalid_stride(batch->count, id->blocks);
     break;
   case 4:
     batch->mem = no_memory();
@@ -206,6 +209,8 @@ static void encoder_calls(world *w) {
   EXPECT_STATUS(weft_encoder_batches(&e->encoder, NULL, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_encoder_combine(e->encoder, 2, NULL, n, &b.batch, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_encoder_combine(e->encoder, 2, vectors, n - 1, &b.batch, NULL),
+                WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_encoder_combine(e->encoder, 2, vectors, SIZE_MAX - n, &b.batch, NULL),
                 WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_encoder_combine(e->encoder, 1, vectors, n, &b.batch, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_encoder_combine(e->encoder, 2, vectors, n, NULL, NULL), WEFT_E_ARGUMENT);
@@ -385,13 +390,19 @@ static void reading(world *w) {
                          {.decoder = d->decoder, .count = 1, .out = out}};
   weft_queue *queue = NULL;
   weft_status expected = WEFT_E_ARGUMENT;
-  switch (fixture_below(7)) {
+  switch (fixture_below(8)) {
   case 0:
     bad[1].first = world_out_of_range(n);
     break;
   case 1:
     bad[1].count = world_out_of_range(n + 1);
     bad[1].out_stride = k;
+    break;
+  case 7:
+    if (n == 1)
+      return;
+    bad[1].count = n;
+    bad[1].out_stride = world_invalid_stride(n, k);
     break;
   case 2:
     bad[1].out = NULL;
@@ -445,10 +456,10 @@ static void decode_jobs(world *w) {
     job.out = NULL;
     break;
   case 5:
-    *(fixture_below(2) ? &job.out_stride : &job.coefficients_stride) = 1;
+    *(fixture_below(2) ? &job.out_stride : &job.coefficients_stride) = world_invalid_stride(2, 2);
     break;
   case 6:
-    job.payload_stride = fixture_below(2);
+    job.payload_stride = world_invalid_stride(2, 2);
     break;
   case 7:
     *(fixture_below(2) ? &job.mem : &job.coefficients_mem) = WEFT_MEM_DEVICE;

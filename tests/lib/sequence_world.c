@@ -18,6 +18,13 @@ size_t world_out_of_range(size_t limit) {
   return beyond[fixture_below(sizeof beyond / sizeof beyond[0])];
 }
 
+size_t world_invalid_stride(size_t rows, size_t row_bytes) {
+  const size_t beyond[] = {SIZE_MAX, SIZE_MAX - row_bytes + 1, (size_t)PTRDIFF_MAX + 1,
+                           (size_t)PTRDIFF_MAX / rows + 1, SIZE_MAX / rows + 1};
+  return fixture_below(2) ? fixture_below(row_bytes)
+                          : beyond[fixture_below(sizeof beyond / sizeof beyond[0])];
+}
+
 void world_packet_new(world_packet *p, const world_source *source) {
   const size_t n = source->id.blocks, k = source->id.block_bytes;
   *p = (world_packet){.packet = {.id = source->id, .mode = (weft_packet_mode)fixture_below(4)}};

@@ -370,6 +370,16 @@ START_TEST(arguments_are_checked) {
   const weft_server_request none = {7, 0, 0, 0};
   size_t accepted = 0;
   ck_assert_int_eq(weft_server_request_many(server, &none, 1, 0, &accepted), WEFT_E_ARGUMENT);
+  // Whoever counts on by what was accepted or taken counts on by nothing.
+  size_t counts[] = {7, 7, 7, 7};
+  ck_assert_int_eq(weft_server_request_many(NULL, &none, 1, 0, &counts[0]), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_request_many(server, NULL, 1, 0, &counts[1]), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_take(NULL, NULL, 0, &counts[2]), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_take(server, NULL, 1, &counts[3]), WEFT_E_ARGUMENT);
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    ck_assert_uint_eq(counts[i], 0);
+  ck_assert_int_eq(weft_server_request_many(server, &none, 1, 0, NULL), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_take(server, NULL, 0, NULL), WEFT_E_ARGUMENT);
   weft_server_free(server);
   weft_server_free(NULL);
   weft_ctx_free(ctx);

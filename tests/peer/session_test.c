@@ -437,6 +437,9 @@ START_TEST(wrong_arguments) {
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, NULL);
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  const weft_rng none = {NULL, NULL};
+  o = net_options(&n, 0, &none);
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, &rng);
   o.rekey_us = WEFT_SESSION_NEVER; // sums with it would overflow
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
@@ -461,6 +464,16 @@ START_TEST(wrong_arguments) {
   weft_seal seal;
   EXPECT_STATUS(weft_sessions_reserve(n.node[0], n.opened[0].link, SIZE_MAX, n.now_us, &seal),
                 WEFT_E_STATE); // no counter would be used twice
+  // What is sealed is neither empty nor longer than a datagram holds.
+  uint8_t plain[WEFT_SESSION_PLAIN_BYTES + 1] = {0}, out[WEFT_SESSION_DATAGRAM_BYTES + 1];
+  const weft_address from = net_address(0);
+  weft_session_plain got;
+  EXPECT_OK(weft_sessions_reserve(n.node[0], n.opened[0].link, 2, n.now_us, &seal));
+  size_t bytes = weft_seal_datagram(&seal, 0, plain, 0, out);
+  EXPECT_STATUS(weft_sessions_input(n.node[1], &from, out, bytes, n.now_us, &got), WEFT_PENDING);
+  bytes = weft_seal_datagram(&seal, 1, plain, sizeof plain, out);
+  EXPECT_STATUS(weft_sessions_input(n.node[1], &from, out, bytes, n.now_us, &got),
+                WEFT_E_MALFORMED);
   net_free(&n);
 }
 END_TEST

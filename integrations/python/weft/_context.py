@@ -255,14 +255,17 @@ class Context(_Closable):
 
         Waits for the GPU; calls that follow allocate anew. Without a GPU nothing is kept.
         """
-        _c.weft_ctx_trim(self._open())
+        with self._busy() as at:
+            _c.weft_ctx_trim(at)
 
     @property
     def backend(self):
         """The name of the backend row that computes."""
-        return _c.weft_ctx_backend(self._open()).decode()
+        with self._busy() as at:
+            return _c.weft_ctx_backend(at).decode()
 
     @property
     def host_backend(self):
         """The row that computes what is too small for the GPU; without a GPU, the same as backend."""
-        return _c.weft_ctx_host_backend(self._open()).decode()
+        with self._busy() as at:
+            return _c.weft_ctx_host_backend(at).decode()

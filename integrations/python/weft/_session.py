@@ -203,6 +203,8 @@ class Sessions(_CalledBack):
         """Returns a list of sealed datagrams for the other end of an open link. Error WEFT_E_STATE: it is not open."""
         plain = [host(one) for one in datagrams]
         for one in plain:
+            if not one.size:
+                raise ValueError("an empty datagram, which the other end would take for a keep-alive")
             if one.size > PLAIN_BYTES:
                 raise ValueError("a datagram of %d bytes, and at most %d can be sealed" % (one.size, PLAIN_BYTES))
         seal = _Seal()

@@ -69,7 +69,7 @@ class Code(_Handle):
 
     def encode_stripes(self, stripes, out=None):
         """The same for many stripes in one call, the fastest way for small stripes and GPUs. out: one for each."""
-        stripes, given, made, table = list(stripes), Given(self._context), [], []
+        stripes, given, made, table = [list(data) for data in stripes], Given(self._context), [], []
         for data, parity in zip(stripes, _outs(out, len(stripes))):
             if len(data) != self.k:
                 raise ValueError("%d data shards, not %d" % (self.k, len(data)))
@@ -143,7 +143,7 @@ class Code(_Handle):
 
     def verify(self, shards):
         """Returns the ids of the parity shards that do not match the data."""
-        wrong, count, given = bytearray(self.m), _size(), Given(self._context)
+        shards, wrong, count, given = list(shards), bytearray(self.m), _size(), Given(self._context)
         if any(shard is None for shard in shards):
             raise ValueError("all shards must be there to be verified: recover those that are None")
         parts = [given.read(shard) for shard in shards]

@@ -5,6 +5,10 @@
 // of its blocks; any n innovative (linearly independent) packets rebuild it. A node that holds
 // packets can mix them into fresh ones (recode) without decoding first.
 //
+// Strides. A stride is the distance in bytes from one row to the next, and does not matter for a
+// single row. A stride shorter than its row, or with which all rows together would be longer than
+// PTRDIFF_MAX, is WEFT_E_ARGUMENT.
+//
 // Sources. Random coefficients at every node: Ho et al., "A Random Linear Network Coding Approach
 // to Multicast", IEEE Trans. Inf. Theory 52 (2006). Segments (there called generations), and
 // coefficient vectors carried in packets: Chou, Wu and Jain, "Practical Network Coding", Allerton
@@ -91,7 +95,7 @@ void weft_encoder_free(weft_encoder *encoder); // accepts NULL
 weft_status weft_encoder_fix_random(weft_encoder *encoder, const uint8_t *key);
 
 // Where a batch of m packets goes. Payload i is at payload_rows[i], or at payload + i *
-// payload_stride when payload_rows is NULL. For m = 1 strides are ignored.
+// payload_stride when payload_rows is NULL.
 typedef struct weft_batch {
   size_t count; // m
   // (m) filled in; pointers to DEVICE memory stay NULL. May be NULL when coefficients is not NULL,
@@ -116,7 +120,7 @@ typedef struct weft_batch {
 // stay until then; packets are filled in on return. A device writes PINNED and DEVICE payloads
 // directly and HOST payloads by way of pinned memory, for which a long call waits (context.h).
 // After an error the next call makes the same packets (but fresh coefficients differ). Errors:
-// WEFT_E_ARGUMENT (a stride shorter than its row, a NULL row, an unknown kind of memory),
+// WEFT_E_ARGUMENT (an invalid stride, a NULL row, an unknown kind of memory),
 // WEFT_E_UNSUPPORTED (DEVICE payloads or coefficients on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
@@ -158,7 +162,7 @@ typedef struct weft_decoder_options {
   // the row holds something else. On a complete decoder all blocks are in their rows once
   // weft_decoder_block for any block, or weft_decoder_read, has returned WEFT_OK.
   uint8_t *blocks;
-  size_t blocks_stride; // bytes, >= k; 0: k
+  size_t blocks_stride; // bytes, >= k even for n = 1; 0: k
   // false: payloads are deferred (above). true: reduced as each packet arrives, as in the papers.
   bool eager;
   // HOST; or DEVICE on a device context: payloads then lie in device memory, n * (n + k) bytes and
@@ -168,7 +172,7 @@ typedef struct weft_decoder_options {
   weft_mem mem;
 } weft_decoder_options;
 
-// Errors: WEFT_E_ARGUMENT (NULL, an id out of range, a stride below k, `mem` together with an
+// Errors: WEFT_E_ARGUMENT (NULL, an id out of range, an invalid stride, `mem` together with an
 // option that it excludes), WEFT_E_UNSUPPORTED (DEVICE on a host context), WEFT_E_NOMEM,
 // WEFT_E_DEVICE*.
 weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
@@ -267,7 +271,7 @@ typedef struct weft_reading {
   weft_decoder *decoder;
   size_t first, count; // blocks [first, first + count)
   uint8_t *out;        // (count, k), row stride out_stride bytes
-  size_t out_stride;   // bytes; does not matter for count = 1
+  size_t out_stride;   // bytes
   weft_mem mem;        // of out
   // Result: WEFT_OK; or WEFT_PENDING: not all of these blocks are known, and none was read. If the
   // call fails, WEFT_OK only where the blocks were read; a call that is refused read none.
@@ -332,7 +336,7 @@ typedef struct weft_decode_job {
 // returns, which waits for a part of its own work if there are more of them than a queue passes on
 // at a time (context.h). On a host context with fewer jobs than threads, the threads share each
 // job; otherwise each thread decodes its own jobs. Errors: WEFT_E_ARGUMENT (NULL, also of a row; a
-// shape out of range, a stride shorter than its row, an unknown kind of memory), WEFT_E_UNSUPPORTED
+// shape out of range, an invalid stride, an unknown kind of memory), WEFT_E_UNSUPPORTED
 // (DEVICE memory on a host row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);

@@ -38,7 +38,8 @@ typedef struct weft_server weft_server;
 #define WEFT_SERVER_MAX_LANES 16u
 
 typedef struct weft_server_options {
-  // (context_count) one lane each; they must outlive the server. Whatever belongs to no lane has
+  // (context_count) one lane each; they must outlive the server, the array need not. Whatever
+  // belongs to no lane has
   // memory of contexts[0]'s allocator: the server, segments, requests.
   weft_ctx *const *contexts;
   size_t context_count; // 1..WEFT_SERVER_MAX_LANES
@@ -109,9 +110,10 @@ typedef struct weft_server_request {
   uint32_t packets; // >= 1
 } weft_server_request;
 
-// Requests coded packets. *accepted receives how many requests were accepted, in order; the first
-// error is that of requests[*accepted], and none after it was tried. Errors: WEFT_E_FOREIGN: no
-// such segment (never pushed, expired, dropped or evicted); go on with the next request.
+// Requests coded packets. *accepted receives how many requests were accepted, in order (0 if the
+// call itself was refused); the first error is that of requests[*accepted], and none after it was
+// tried. Errors: WEFT_E_FOREIGN: no such segment (never pushed, expired, dropped or evicted); go on
+// with the next request.
 // WEFT_E_BUFFER: more than pending_packets would wait; request again when some packets have come.
 // WEFT_E_ARGUMENT (NULL, no packets, more of them than pending_packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
@@ -148,7 +150,8 @@ typedef struct weft_server_packet {
   void *lease;        // the server's own
 } weft_server_packet;
 
-// Hands out up to `capacity` ready packets; *count receives how many (0 is no error). Their bytes
+// Hands out up to `capacity` ready packets; *count receives how many (0 is no error; after
+// an error it is 0). Their bytes
 // are valid until they are released; every packet must be released, in any order. Errors:
 // WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,

@@ -136,7 +136,7 @@ typedef struct weft_stripe {
   uint8_t *const *shards;
   uint8_t *base;
   size_t stride; // bytes, >= weft_code_parity_bytes(code, bytes); ignored with `shards`
-  size_t bytes;  // true length of a data shard; may be 0
+  size_t bytes;  // true length of a data shard; 0: no memory is touched, any address may be NULL
   weft_mem mem;  // HOST or PINNED; DEVICE is WEFT_E_UNSUPPORTED on rows without storage kernels
 } weft_stripe;
 

@@ -246,7 +246,8 @@ bool weft_engine_finished(const weft_engine *engine);
 bool weft_engine_farewell_again(weft_engine *engine);
 
 // When segment is to be played, on the caller's clock; live, sooner if the window fills before that
-// (weft_engine_options.lag_us). WEFT_PENDING while playback has no schedule.
+// (weft_engine_options.lag_us). WEFT_PENDING while playback has no schedule. Errors: WEFT_E_STATE
+// (on a source, or bulk).
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
 // Number of complete segments still to be played, from the next one on. Bulk: 0.
 size_t weft_engine_buffered(const weft_engine *engine);

@@ -70,10 +70,12 @@ typedef struct weft_engine_options {
   // Dials until it has this many, or neighbours_max if that is less. 0: only the caller adds
   // neighbours.
   size_t neighbours_target;
-  size_t addresses_max; // addresses remembered to dial; 0: no exchange of neighbours
-  size_t flights_max;   // bursts in flight to one neighbour; 0: 64
-  size_t requests_max;  // waiting requests of one neighbour; 0: 8
-  size_t gather;        // bulk, VoD: full segments decoded in one call; 0, 1: one at a time
+  size_t addresses_max; // addresses remembered to dial, up to 4096; 0: no exchange of neighbours
+  size_t flights_max;   // bursts in flight to one neighbour, up to 65535; 0: 64
+  size_t requests_max;  // waiting requests of one neighbour, up to 32; 0: 8
+  // Bulk, VoD: full segments decoded in one call, up to WEFT_ENGINE_MAX_GATHER; 0, 1: one at a
+  // time.
+  size_t gather;
   // Bulk: a neighbour that for this long lacks the same segment although it is here (for twice as
   // long if its window has no room for the segment) is no longer waited for. 0: every neighbour is
   // always waited for, so that no peer loses anything, but a peer that claims for ever to lack a
@@ -94,7 +96,7 @@ typedef struct weft_engine_options {
   int64_t lag_us;
   // Time allowed for the first segments before playback; 0: 1 s. Live: at most 3/4 of the lag.
   int64_t startup_us;
-  size_t behind; // played segments kept for others; 0: a quarter of the window
+  size_t behind; // played segments kept for others, fewer than window; 0: a quarter of it
   // Pollution (needs trust).
   int64_t checksum_us; // live: interval of checksum reveals; 0: none, only hashes protect
   int64_t spread_us;   // a reveal reaches all peers within this of the first; 0: 250 ms

@@ -68,7 +68,7 @@ typedef struct weft_sessions_options {
   int64_t rekey_us;          // age at which keys are replaced; 0: 120 s
   int64_t silent_us;         // a link with nothing received for this long is lost; 0: 30 s
   uint32_t handshakes_per_s; // most answered with a signature; 0: 100
-  const weft_rng *rng;       // the table is copied
+  const weft_rng *rng;       // the table is copied; its user must outlive the sessions
   // Whether a proven identity may have a session; NULL: all may. Called once for each session, not
   // when keys are replaced; it may close other open sessions.
   bool (*admit)(void *user, const uint8_t public_key[32], const weft_address *address);
@@ -80,7 +80,7 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
                               weft_sessions **out);
 void weft_sessions_free(weft_sessions *sessions); // accepts NULL; wipes keys
 
-// Sets the blob for later handshakes. Errors: WEFT_E_ARGUMENT (too long).
+// Sets the blob for later handshakes; it is copied. Errors: WEFT_E_ARGUMENT (too long).
 weft_status weft_sessions_set_blob(weft_sessions *sessions, const uint8_t *blob, size_t bytes);
 
 // Begins a session; an event reports the result. *link: a number below links_max, reused when it is
@@ -98,9 +98,9 @@ typedef struct weft_session_plain {
 } weft_session_plain;
 
 // A datagram received from `address`; it is opened in place. WEFT_OK: *out has the sealed content.
-// WEFT_PENDING: it was for this layer alone. WEFT_DEPENDENT: a replay. Refused, changing nothing
-// but the statistics: WEFT_E_MALFORMED, WEFT_E_FOREIGN (unknown key id, bad tag, cookie or
-// signature), WEFT_E_STATE (no room, or over a rate limit).
+// WEFT_PENDING: it was for this layer alone, as an empty one is. WEFT_DEPENDENT: a replay. Refused,
+// changing nothing but the statistics: WEFT_E_MALFORMED, WEFT_E_FOREIGN (unknown key id, bad tag,
+// cookie or signature), WEFT_E_STATE (no room, or over a rate limit).
 weft_status weft_sessions_input(weft_sessions *sessions, const weft_address *address,
                                 uint8_t *datagram, size_t bytes, int64_t now_us,
                                 weft_session_plain *out);
@@ -119,8 +119,9 @@ size_t weft_sessions_places(const weft_sessions *sessions);
 
 // --- Sealing
 
-// Counters for `count` datagrams of one link. Sealing with it only reads the link's key, so several
-// threads may seal at once, as long as no other call on the sessions is made meanwhile.
+// Counters for `count` datagrams of one link, to be used before the next call on the sessions other
+// than weft_sessions_reserve: it may replace the link's key, under which these counters could then
+// serve twice. Sealing only reads the key, so several threads may seal at once.
 typedef struct weft_seal {
   const void *key;
   uint64_t counter;
@@ -128,11 +129,12 @@ typedef struct weft_seal {
   bool aes;
 } weft_seal;
 
-// Errors: WEFT_E_STATE (the link is not open).
+// Errors: WEFT_E_STATE (the link is not open, or its key has fewer counters left: 2^40 in all).
 weft_status weft_sessions_reserve(weft_sessions *sessions, size_t link, size_t count,
                                   int64_t now_us, weft_seal *out);
-// Seals datagram i of the reserved ones: plain (bytes) into out (bytes +
-// WEFT_SESSION_OVERHEAD_BYTES). Returns the latter size. plain may be out +
+// Seals datagram i of the reserved ones, i < count: plain (bytes) into out (bytes +
+// WEFT_SESSION_OVERHEAD_BYTES). bytes: 1..WEFT_SESSION_PLAIN_BYTES; nothing that is longer or empty
+// reaches the other side's caller. Returns the latter size. plain may be out +
 // WEFT_SESSION_HEADER_BYTES.
 size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain, size_t bytes,
                           uint8_t *out);
@@ -168,7 +170,7 @@ bool weft_sessions_event(weft_sessions *sessions, weft_session_event *out); // f
 typedef struct weft_session_peer {
   weft_address address;
   uint8_t public_key[32];
-  const uint8_t *blob;
+  const uint8_t *blob; // the other side's; valid until the next call on the sessions
   size_t blob_bytes;
   bool initiated; // by this side
   bool aes;

@@ -227,6 +227,8 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
     (*innovative)++;
     if (s->held.blocks <= BITS)
       take_name(s, &t);
+    if (s->held.rank == s->held.blocks)
+      c->surplus = count - 1 - i;
   }
   set_given(c, s, c->from, given);
   for (size_t i = 0; i < WORDS; i++)

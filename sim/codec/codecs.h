@@ -34,6 +34,8 @@ typedef struct weft_sim_codec {
   bool pollutes;              // makes tokens that are not combinations of the stream
   bool coded_only;            // the source sends no uncoded blocks
   size_t from;                // set before input: the engine's number for the sender
+  // Packets of a token behind the one that completed its segment; set when that happens.
+  size_t surplus;
   // The segment that the last token was made from.
   const void *made;
   // `coefficients` only.

@@ -68,6 +68,14 @@ wrong 2 "--loss needs a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
 wrong 2 "--loss needs a share such as 0.05 or 5 %, not ' '" sim --loss ' '
 wrong 2 "--arrivals-per-s needs a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
+wrong 2 "--rate needs a whole number such as 4 or 20M, not '8.0000001k'" sim --rate 8.0000001k
+# Whole numbers whose product is not exact in binary.
+printf '[network]\nclasses = mine:1\n[class mine]\nupload = 8.2M\ndownload = 33.3M\ndelay = 1.001 ms\n' >digits.ini
+expect 0 sim digits.ini --peers 3 --duration 5s --lag 3s --rate 1.001M --source-upload 2.01M --arrivals-per-s 8.2k --no-files --json
+for value in '"rate":"1001000"' '"source-upload":"2010000"' '"arrivals-per-s":"8200"' \
+  '"upload_bits_per_s":8200000,"download_bits_per_s":33300000' '"delay_ms":1.00[01]'; do
+  says "$value" out
+done
 wrong 2 'download is below rate' sim --mode vod --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
 wrong 2 'source-neighbours is more than' sim --source-neighbours 200

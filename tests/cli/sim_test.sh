@@ -51,6 +51,7 @@ done
 # --- results say the same in every form
 
 expect 0 sim "${small[@]}" --out results --gnuplot
+expect 0 sim "${small[@]}" --classes lte:1 --out lossy
 for file in run.json summary.csv peers.csv series.csv trace.jsonl report.html figures.gp; do
   [ -s "results/$file" ] || fail "no results/$file"
 done
@@ -76,6 +77,11 @@ assert due and abs(in_time / due - m["continuity"]) < 1e-9
 series = list(csv.DictReader(open(f"{folder}/series.csv")))
 assert len(series) == 15 and abs(sum(int(s["due"]) for s in series) - due) <= 30  # whole seconds: the last window's surplus is in none
 assert float(series[-1]["peer_bytes"]) > 0.25 * float(series[-2]["peer_bytes"]), "the curve drops at its end"
+arrived = dict.fromkeys(range(31), 0)  # in the trace: without what the access lost
+for entry in map(json.loads, open("lossy/trace.jsonl")):
+    arrived[entry["peer"]] += entry["packets"] if entry["event"] == "data" else 0
+for p in csv.DictReader(open("lossy/peers.csv")):
+    assert arrived[int(p["peer"])] == sum(int(p[name]) for name in ("innovative", "dependent", "late")), p
 kinds = {json.loads(line)["event"] for line in open(f"{folder}/trace.jsonl")}
 assert {"join", "data", "play"} <= kinds, kinds
 page = open(f"{folder}/report.html").read()

@@ -58,6 +58,19 @@ expect 0 sim windows.ini --duration 5s --no-files
 grep -q '^  viewers  *5$' out || fail "a text of Windows: $(cat out)"
 printf '\357\273\277[network]\r\npeers = 5\r\npeers = 6\r\n' >windows.ini
 wrong 2 'windows.ini:3: peers is already set in \[network\] on line 2' sim windows.ini
+printf '{\n"scenario": "x",\n' >run.json
+wrong 2 '^weft sim: run.json:[0-9]*: this is not JSON$' sim run.json
+for wrong_one in '}|it has no parameters: it is not a run.json' \
+  ', "parameters": {"network": {"peers": "many"}}}|peers needs a whole number' \
+  ', "parameters": {"network": {"peers": 4}}}|peers in \[network\] is not a text$' \
+  ", \"parameters\": {\"network\": {\"pears\": \"4\"}}}|there is no key 'pears' in \[network\]\$" \
+  ', "parameters": {"classes": [{"name": "mine", "upload_bits_per_s": 5e6}]}}|class mine is not among classes$' \
+  ', "parameters": {"classes": [{"name": "plain", "upload_bits_per_s": 5}]}}|upload must be 1000 to' \
+  ', "parameters": {"classes": [{"name": "plain"}]}}|class plain has no number upload_bits_per_s$' \
+  ', "parameters": {"classes": [{}]}}|a class has no name$'; do
+  printf '{"scenario": "x"%s\n' "${wrong_one%%|*}" >run.json
+  wrong 2 "^weft sim: run.json: ${wrong_one#*|}" sim run.json
+done
 printf '[network]\nclasses = dsl:1 mine:1\n[class mine]\nupload = 2M\nline = 1M\n' >line.ini
 wrong 2 'class mine: line is below its upload$' sim line.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1

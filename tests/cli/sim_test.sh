@@ -187,6 +187,22 @@ assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
 assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
 PYTHON
 
+# A run.json repeats its run, with classes of one's own, and takes flags as other scenarios do.
+for run in named polluted server hours; do
+  expect 0 sim "$run/run.json" --threads 1 --out "$run-again"
+  for table in summary.csv series.csv $([ "$run" = hours ] || echo peers.csv); do
+    cmp "$run/$table" "$run-again/$table" || fail "$run/run.json does not repeat its run: $table"
+  done
+  python3 - "$run" <<'PYTHON' || fail "$run/run.json, repeated"
+import json, sys
+first, again = (json.load(open(f"{folder}/run.json")) for folder in (sys.argv[1], sys.argv[1] + "-again"))
+for part in ("scenario", "state_hash", "parameters", "metrics"):
+    assert first[part] == again[part], part
+PYTHON
+done
+expect 0 sim named/run.json --peers 7 --no-files
+says '^  viewers  *7$' out
+
 # --- gnuplot's scripts: of what a run of the kind has
 
 expect 0 sim streaming-server --peers 12 --duration 11s --coding-rate 100M --out server-plot --gnuplot
@@ -296,6 +312,7 @@ PYTHON
 find_browser
 if [ -n "$browser" ]; then
   open_page results 5
+  says '\[class fibre\] upload_bits_per_s</td><td class="n">50000000<' dom
   drawn results 20001 1501
   open_page results 5 --blink-settings=preferredColorScheme=0
   drawn results 20001 1501 '#10151c'

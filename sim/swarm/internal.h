@@ -20,7 +20,6 @@ enum {
   WEFT_SIM_BANS = 4,   // identities that it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };
-static const int64_t WEFT_SIM_DIAL_US = 5000000;      // then a dial has failed
 static const int64_t WEFT_SIM_AGAIN_US = 250000;      // a handshake message is repeated after this,
 static const int64_t WEFT_SIM_AGAIN_MAX_US = 1000000; // doubling up to this
 static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between requests to the tracker

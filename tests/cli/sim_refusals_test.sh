@@ -190,6 +190,14 @@ for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h -
   expect 0 sim $failing --peers 10 --duration "$([ "${failing%%-*}" = flash ] && echo 5s || echo 11s)" --no-files
   says 'failure-at is not before the end of the run (duration): no peer fails$' err
 done
+# A session opens while its dial waits, for 5 s: four delays.
+far=(--peers 5 --classes plain:1 --source-upload 20M --latency uniform --arrival together --duration 40s --lag 4s --no-files)
+expect 0 sim "${far[@]}" --delay-min 1250ms --delay-max 1300ms
+says 'every path takes 1.25 s or more, which a dial does not wait for: no session opens$' err
+says '^  never_played  *5$' out
+expect 0 sim "${far[@]}" --delay-min 1249ms --delay-max 1249ms
+[ ! -s err ] || fail "sessions that open: $(cat err)"
+says '^  never_played  *[0-4]$' out
 expect 0 sim "${small[@]}" --sweep failure-at=5s,20s,30s --quiet --out idle
 [ "$(grep -c 'no peer fails' err)" = 1 ] || fail "a sweep of failures: $(cat err)"
 for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # when bulk ends is unknown

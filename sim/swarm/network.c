@@ -304,7 +304,7 @@ static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t f
   hash_bytes(p, token, head.bytes < 64 ? head.bytes : 64);
   share->totals.packets += head.count;
   weft_sim_codec *code = p->polluter ? &share->polluted_code : &share->code;
-  code->from = from;
+  weft_sim_token_arrive(code, token, from);
   code->surplus = 0;
   const weft_status status =
       weft_engine_input_token(p->engine, from, head.segment, head.count, token, head.bytes, now_us);

@@ -345,7 +345,7 @@ END_TEST
 // With checksums, engines keep packets and add them when others have arrived since.
 START_TEST(kept_packets_repeat_bit_for_bit) {
   const char *const fidelities[] = {"bytes", "coefficients", "rank"};
-  const char *const settings[] = {"peers",    "40",           "duration", "20 s",
+  const char *const settings[] = {"peers",    "24",           "duration", "12 s",
                                   "fidelity", fidelities[_i], NULL};
   const weft_sim_parameters p = sim_fixture_with("polluted", settings);
   const outcome one = run(&p, NULL, 1), three = run(&p, NULL, 3);

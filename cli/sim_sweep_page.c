@@ -96,6 +96,24 @@ static json_t *common_json(const sim_sweep_state *s, json_t *differs) {
   return out;
 }
 
+// Adds what the classes are, unless they differ between points.
+static void add_classes(const sim_sweep_state *s, json_t *common) {
+  size_t i, key = 0;
+  while (strcmp(weft_sim_key_at(key).name, "classes") != 0)
+    key++;
+  if (is_axis(s, key))
+    return;
+  json_t *classes = weft_sim_classes_json(s->parameters), *class, *value;
+  json_array_foreach(classes, i, class) {
+    const char *field, *name = json_string_value(json_object_get(class, "name"));
+    g_autofree char *group = g_strdup_printf("class %s", name);
+    json_object_foreach(class, field,
+                        value) if (json_is_number(value) && strcmp(field, "share") != 0)
+        json_array_append_new(common, json_pack("[s, s, O]", group, field, value));
+  }
+  json_decref(classes);
+}
+
 static json_t *revisions_json(const sim_sweep_state *s) {
   json_t *out = json_array();
   for (size_t r = 0; r < s->runs->len; r++) {
@@ -124,6 +142,7 @@ json_t *sim_sweep_json(const sim_sweep_state *s) {
   for (size_t i = 0; i < s->runs->len; i++)
     json_array_append_new(runs, run_json(s, &g_array_index(s->runs, sim_sweep_run, i)));
   json_t *common = common_json(s, differs);
+  add_classes(s, common);
   return json_pack("{s:i, s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1,
                    "scenario", text_json(s->parameters->name), "kind", kinds[s->parameters->kind],
                    "command", text_json(s->settings->command), "revisions", revisions_json(s),

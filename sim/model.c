@@ -134,7 +134,7 @@ int64_t weft_sim_delay_us(const weft_sim_model *m, uint32_t a, uint32_t b) {
   return path_us(m, a, b) + access_us(m, a) + access_us(m, b);
 }
 
-static int64_t least_delay_us(const weft_sim_parameters *p) {
+int64_t weft_sim_least_delay_us(const weft_sim_parameters *p) {
   int64_t path = p->delay_min_us, access = INT64_MAX;
   if (p->latency == WEFT_SIM_MATRIX) {
     path = INT64_MAX;
@@ -274,7 +274,7 @@ static weft_status gather_isps(weft_sim_model *m) {
 }
 
 weft_status weft_sim_model_init(weft_sim_model *m, const weft_sim_parameters *p) {
-  *m = (weft_sim_model){.parameters = p, .window_us = least_delay_us(p)};
+  *m = (weft_sim_model){.parameters = p, .window_us = weft_sim_least_delay_us(p)};
   for (size_t i = 0; i < p->class_count; i++)
     m->share_sum += p->classes[i].share;
   m->arrive_us = calloc((size_t)p->peers + 1, sizeof *m->arrive_us);

@@ -59,6 +59,8 @@ bool weft_sim_behind_nat(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_symmetric_nat(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_free_rider(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_polluter(const weft_sim_model *model, uint32_t peer);
+// Returns the least delay that any two peers may have.
+int64_t weft_sim_least_delay_us(const weft_sim_parameters *parameters);
 int64_t weft_sim_delay_us(const weft_sim_model *model, uint32_t a, uint32_t b);
 // Returns the peer's place in the unit square.
 void weft_sim_place_of(const weft_sim_model *model, uint32_t peer, double *x, double *y);

@@ -112,10 +112,12 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
 }
 
 // Eliminates among `count` vectors already reduced by the basis. Moves the innovative rows, in the
-// basis's form, to the front and returns their number; pivots[i] is the pivot of row i.
+// basis's form, to the front and returns their number; pivots[i] is the pivot of row i. *behind:
+// how many rows follow the last innovative one.
 static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_t n,
-                        uint16_t *pivots) {
+                        uint16_t *pivots, size_t *behind) {
   size_t kept = 0;
+  *behind = count;
   for (size_t i = 0; i < count; i++) {
     uint8_t *row = v + i * n;
     for (size_t j = 0; j < kept; j++)
@@ -137,6 +139,7 @@ static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_
         multiply(c, 1, 1, n, &factor, v + kept * n, v + j * n, true);
       }
     pivots[kept++] = (uint16_t)pivot;
+    *behind = count - 1 - i;
   }
   return kept;
 }
@@ -207,9 +210,9 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
       factors[i * r + j] = v[i * n + s->pivot[j]];
   multiply(c, count, r, n, factors, s->basis, v, true);
   uint8_t *rows = s->basis + r * n; // where the new rows will stand
-  size_t kept = count;
+  size_t kept = count, behind = 0;
   if (count > n - r || !eliminate_at_once(c, v, count, n, pivots, rows)) {
-    kept = eliminate(c, v, count, n, pivots);
+    kept = eliminate(c, v, count, n, pivots, &behind);
     memcpy(rows, v, kept * n);
   }
   if (kept == 0)
@@ -222,8 +225,10 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   s->held.rank = (uint16_t)(r + kept);
   s->held.polluted = s->held.polluted || *(const uint8_t *)bytes;
   *innovative = kept;
-  if (s->held.rank == n) // the span is now everything: make_token draws random vectors
+  if (s->held.rank == n) { // the span is now everything: make_token draws random vectors
+    c->surplus = behind;
     free_basis(c, s);
+  }
   return WEFT_OK;
 }
 

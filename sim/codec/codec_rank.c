@@ -28,6 +28,7 @@ typedef struct token {
   uint64_t support[WORDS];
   uint64_t names[WORDS]; // block names; unused in tokens of the source
   uint32_t turn;         // the name to begin with
+  uint32_t from; // the receiver's number for the sender; in the token, as engines may keep it
 } token;
 
 typedef struct segment {
@@ -210,7 +211,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   if (length != sizeof t || s->held.source)
     return WEFT_E_MALFORMED;
   memcpy(&t, bytes, sizeof t);
-  uint16_t given = given_by(c, s, c->from);
+  uint16_t given = given_by(c, s, t.from);
   size_t fresh = news(c, s, &t, given);
   // Uncoded blocks are never in the span of other blocks.
   if (t.source)
@@ -227,8 +228,10 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
     (*innovative)++;
     if (s->held.blocks <= BITS)
       take_name(s, &t);
+    if (s->held.rank == s->held.blocks)
+      c->surplus = count - 1 - i;
   }
-  set_given(c, s, c->from, given);
+  set_given(c, s, t.from, given);
   for (size_t i = 0; i < WORDS; i++)
     s->support[i] |= t.support[i];
   s->held.polluted = s->held.polluted || (t.polluted && *innovative > 0);
@@ -254,6 +257,13 @@ void weft_sim_rank_address(const weft_sim_codec *codec, void *bytes, size_t to) 
   token t;
   memcpy(&t, bytes, sizeof t);
   t.shared = given_by(codec, s, to);
+  memcpy(bytes, &t, sizeof t);
+}
+
+void weft_sim_rank_arrive(void *bytes, size_t from) {
+  token t;
+  memcpy(&t, bytes, sizeof t);
+  t.from = (uint32_t)from;
   memcpy(bytes, &t, sizeof t);
 }
 

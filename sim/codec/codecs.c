@@ -37,6 +37,11 @@ void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to)
     weft_sim_rank_address(codec, token, to);
 }
 
+void weft_sim_token_arrive(const weft_sim_codec *codec, void *token, size_t from) {
+  if (codec->fidelity == WEFT_SIM_RANK)
+    weft_sim_rank_arrive(token, from);
+}
+
 size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
                            uint64_t lost) {
   if (codec->fidelity == WEFT_SIM_RANK) {

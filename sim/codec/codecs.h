@@ -33,7 +33,8 @@ typedef struct weft_sim_codec {
   size_t neighbours;          // of one engine, at most
   bool pollutes;              // makes tokens that are not combinations of the stream
   bool coded_only;            // the source sends no uncoded blocks
-  size_t from;                // set before input: the engine's number for the sender
+  // Packets of a token behind the one that completed its segment; set when that happens.
+  size_t surplus;
   // The segment that the last token was made from.
   const void *made;
   // `coefficients` only.
@@ -53,6 +54,8 @@ weft_codec weft_sim_codec_table(weft_sim_codec *codec);
 // Addresses `token`, a copy of the token that codec->made produced last, to one receiver. `to` is
 // the sender's number for the receiver.
 void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to);
+// Before input: `from` is the receiver's number for the sender.
+void weft_sim_token_arrive(const weft_sim_codec *codec, void *token, size_t from);
 // Removes packet i for each set bit of `lost`; returns the new length.
 size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
                            uint64_t lost);
@@ -75,6 +78,7 @@ weft_codec weft_sim_held_table(weft_sim_codec *codec);
 
 // Defined by each kind's own file.
 void weft_sim_rank_address(const weft_sim_codec *codec, void *token, size_t to);
+void weft_sim_rank_arrive(void *token, size_t from);
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *token, size_t count, uint64_t lost);
 weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec);
 weft_codec weft_sim_codec_coefficients_table(weft_sim_codec *codec);

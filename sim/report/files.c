@@ -59,6 +59,21 @@ static json_t *metrics_json(const weft_sim_metrics *m) {
   return out;
 }
 
+json_t *weft_sim_classes_json(const weft_sim_parameters *p) {
+  json_t *classes = json_array();
+  for (size_t i = 0; i < p->class_count; i++) {
+    const weft_sim_class *c = &p->classes[i];
+    json_array_append_new(
+        classes,
+        json_pack("{s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "name", c->name, "share",
+                  c->share, "upload_bits_per_s", (json_int_t)c->up_bits_per_s,
+                  "download_bits_per_s", (json_int_t)c->down_bits_per_s, "line_bits_per_s",
+                  (json_int_t)c->line_bits_per_s, "delay_ms", (double)c->delay_us / 1000, "loss",
+                  c->loss, "burst", c->burst, "nat", c->nat, "symmetric", c->symmetric));
+  }
+  return classes;
+}
+
 static json_t *parameters_json(const weft_sim_parameters *p) {
   json_t *out = json_object();
   char text[WEFT_SIM_TEXT];
@@ -74,18 +89,7 @@ static json_t *parameters_json(const weft_sim_parameters *p) {
     json_object_set_new(group, key.name, json_string(valid));
     g_free(valid);
   }
-  json_t *classes = json_array();
-  for (size_t i = 0; i < p->class_count; i++) {
-    const weft_sim_class *c = &p->classes[i];
-    json_array_append_new(
-        classes,
-        json_pack("{s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "name", c->name, "share",
-                  c->share, "upload_bits_per_s", (json_int_t)c->up_bits_per_s,
-                  "download_bits_per_s", (json_int_t)c->down_bits_per_s, "line_bits_per_s",
-                  (json_int_t)c->line_bits_per_s, "delay_ms", (double)c->delay_us / 1000, "loss",
-                  c->loss, "burst", c->burst, "nat", c->nat, "symmetric", c->symmetric));
-  }
-  json_object_set_new(out, "classes", classes);
+  json_object_set_new(out, "classes", weft_sim_classes_json(p));
   return out;
 }
 

@@ -86,7 +86,10 @@
     document.querySelectorAll("#rank .u-legend").forEach(l => l.remove()); // two dozen peers need no legend
   }
   Object.entries(m).forEach(([k, v]) => $("metrics").append(row([k, v === null ? "–" : text(v, 6)], "td", true)));
-  Object.entries(run.parameters).forEach(([group, keys]) => { if (!Array.isArray(keys)) Object.entries(keys).forEach(([k, v]) => $("parameters").append(row([`[${group}] ${k}`, v], "td", true))); });
+  const setting = group => ([k, v]) => $("parameters").append(row([`[${group}] ${k}`, String(v)], "td", true));
+  const { classes, ...groups } = run.parameters;
+  Object.entries(groups).forEach(([group, keys]) => Object.entries(keys).forEach(setting(group)));
+  classes.forEach(({ name, share, ...keys }) => Object.entries(keys).forEach(setting("class " + name)));
   if (k !== "store") playback();
   ({ swarm: () => { ranks(); animate(); }, server, store })[k]();
 

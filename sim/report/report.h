@@ -35,6 +35,8 @@ weft_status weft_sim_write_sweep_html(const json_t *sweep, const char *path);
 // trace.jsonl, and its series.csv has one row per hour.
 weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder);
 
+// Returns what run.json has of the access classes: an array of objects.
+json_t *weft_sim_classes_json(const weft_sim_parameters *parameters);
 // Returns run.json's object; NULL: no memory.
 json_t *weft_sim_run_json(const weft_sim_report *report);
 // Return summary.csv's heading and row, each with its line end, from malloc; NULL: no memory.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "sim/model.h"
 #include "sim/scenario/keys.h"
 #include "sim/swarm/swarm.h"
 
@@ -242,11 +243,19 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
          fits(p, ranks, rank_bytes, error);
 }
 
+// Whether no dial lasts until the answer to its second message, which takes four delays.
+static bool nobody_connects(const weft_sim_parameters *p) {
+  return p->kind == WEFT_SIM_SWARM && p->topology != WEFT_SIM_GRAPH &&
+         4 * weft_sim_least_delay_us(p) >= WEFT_SIM_DIAL_US;
+}
+
 const char *weft_sim_idle(const weft_sim_parameters *p) {
   const bool ends = p->kind == WEFT_SIM_SERVER || p->mode != WEFT_SIM_BULK;
   if (p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
       p->failure_us >= p->duration_us)
     return "failure-at is not before the end of the run (duration): no peer fails";
+  if (nobody_connects(p))
+    return "every path takes 1.25 s or more, which a dial does not wait for: no session opens";
   return p->kind == WEFT_SIM_SWARM && p->mode == WEFT_SIM_LIVE && p->duration_us <= p->lag_us
              ? "duration is not longer than lag: nothing is played"
              : NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of access: the built-in ones, and how a scenario changes them.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,13 +176,13 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     return false;
   }
   if (strcmp(key, "upload") == 0)
-    class->up_bits_per_s = (uint64_t)n;
+    class->up_bits_per_s = (uint64_t)llround(n);
   else if (strcmp(key, "download") == 0)
-    class->down_bits_per_s = (uint64_t)n;
+    class->down_bits_per_s = (uint64_t)llround(n);
   else if (strcmp(key, "line") == 0)
-    class->line_bits_per_s = (uint64_t)n;
+    class->line_bits_per_s = (uint64_t)llround(n);
   else if (is_time)
-    class->delay_us = (int64_t)n;
+    class->delay_us = (int64_t)llround(n);
   else if (strcmp(key, "loss") == 0)
     class->loss = n;
   else if (strcmp(key, "burst") == 0)

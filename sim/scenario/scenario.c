@@ -7,6 +7,7 @@
 
 #include "sim/scenario/key_file.h"
 #include "sim/scenario/keys.h"
+#include "sim/scenario/run_file.h"
 #include "sim/scenario/shipped.h"
 
 void weft_sim_defaults(weft_sim_parameters *out) {
@@ -248,7 +249,9 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
     base[end - base] = '\0';
   snprintf(parameters->name, sizeof parameters->name, "%.40s", *base ? base : "custom");
   g_free(base);
-  const bool good = weft_sim_load_text(parameters, text, name, error);
+  const bool good = weft_sim_is_run_file(text)
+                        ? weft_sim_load_run_file(parameters, text, name, error)
+                        : weft_sim_load_text(parameters, text, name, error);
   g_free(text);
   return good;
 }

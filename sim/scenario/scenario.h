@@ -29,7 +29,7 @@ bool weft_sim_set(weft_sim_parameters *parameters, const char *name, const char 
                   char error[WEFT_SIM_TEXT]);
 bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const char *file,
                         char error[WEFT_SIM_TEXT]);
-// Loads a shipped scenario, or else a file.
+// Loads a shipped scenario, or else a file: of keys, or the run.json of a run to repeat.
 bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
                             char error[WEFT_SIM_TEXT]);
 // Returns the name of a shipped scenario; NULL past the end. *about: the file's first comment.

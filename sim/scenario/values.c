@@ -23,6 +23,12 @@ static bool number(const char *text, double *out, const char **rest) {
   return any && isfinite(*out);
 }
 
+// Removes the rounding error of a product: 8.2 * 1e6 is not 8200000.
+static double near_whole(double product) {
+  const double whole = round(product);
+  return fabs(product - whole) <= DBL_EPSILON * fabs(whole) ? whole : product;
+}
+
 bool weft_sim_parse_quantity(const char *text, double *out) {
   static const char letters[] = "kMGT";
   const char *rest;
@@ -34,7 +40,7 @@ bool weft_sim_parse_quantity(const char *text, double *out) {
     if (!at)
       return false;
     const double base = rest[1] == 'i' ? 1024 : 1000;
-    *out *= pow(base, (double)(at - letters + 1));
+    *out = near_whole(*out * pow(base, (double)(at - letters + 1)));
     rest += rest[1] == 'i' ? 2 : 1;
   }
   return *rest == '\0';

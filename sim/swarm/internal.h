@@ -20,7 +20,6 @@ enum {
   WEFT_SIM_BANS = 4,   // identities that it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };
-static const int64_t WEFT_SIM_DIAL_US = 5000000;      // then a dial has failed
 static const int64_t WEFT_SIM_AGAIN_US = 250000;      // a handshake message is repeated after this,
 static const int64_t WEFT_SIM_AGAIN_MAX_US = 1000000; // doubling up to this
 static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between requests to the tracker
@@ -94,6 +93,7 @@ typedef struct weft_sim_peer {
   int64_t stall_us, sought_us; // since when it has stalled, or waited after a seek; -1: it does not
   uint32_t banned[WEFT_SIM_BANS];
   uint32_t degree;
+  uint32_t surplus; // packets behind those that completed segments, in the same bursts (tokens)
   int64_t done_us;
   uint64_t delivered_bytes, wrong_bytes, sent_bytes; // sent: what left its uplink
   weft_sim_dial dials[WEFT_SIM_DIALS];               // rarely read, so not prefetched
@@ -134,7 +134,9 @@ typedef struct weft_sim_share {
   weft_sim_viewer *viewers; // (peer_count)
   weft_sim_arrived_message *inbox;
   size_t inbox_capacity;
-  uint8_t *segment; // (2, n * k) a segment on its way in or out, and room to compare it
+  uint8_t *segment;         // (2, n * k) a segment on its way in or out, and room to compare it
+  uint64_t surplus_segment; // of the last token, and its surplus
+  size_t surplus;
   weft_sim_totals totals;
   weft_sim_second *seconds;
   weft_sim_sample *samples;

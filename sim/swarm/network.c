@@ -303,9 +303,13 @@ static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t f
   memcpy(&head, weft_sim_content(m), sizeof head);
   hash_bytes(p, token, head.bytes < 64 ? head.bytes : 64);
   share->totals.packets += head.count;
-  share->code.from = share->polluted_code.from = from;
+  weft_sim_codec *code = p->polluter ? &share->polluted_code : &share->code;
+  weft_sim_token_arrive(code, token, from);
+  code->surplus = 0;
   const weft_status status =
       weft_engine_input_token(p->engine, from, head.segment, head.count, token, head.bytes, now_us);
+  share->surplus_segment = head.segment;
+  share->surplus = code->surplus;
   return weft_sim_is_failure(status) ? status : WEFT_OK;
 }
 
@@ -357,22 +361,26 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer, weft_sim
   peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
   peer->hash ^= weft_sim_mix(m.sequence);
   share->totals.events++;
-  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET)
-    return survives(share, peer, message, loses_at_end)
-               ? weft_sim_take_handshake(share, peer, message, now_us)
-               : WEFT_OK;
+  uint64_t *received_bytes = &share->viewers[peer - share->peers].received_bytes;
+  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET) {
+    if (!survives(share, peer, message, loses_at_end))
+      return WEFT_OK;
+    *received_bytes += message->word;
+    return weft_sim_take_handshake(share, peer, message, now_us);
+  }
   const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
     weft_sim_lose(share, message, true);
     return WEFT_OK;
   }
+  if (!survives(share, peer, message, loses_at_end))
+    return WEFT_OK;
+  *received_bytes += message->word;
   weft_sim_trace note = {
       .time_us = now_us, .peer = peer->id, .other = m.source, .kind = WEFT_SIM_TRACE_DATA};
   if (peer->sampled && m.source < share->swarm->parameters.sampled &&
       data_of(share, message, &note))
     weft_sim_note(share, &note);
-  if (!survives(share, peer, message, loses_at_end))
-    return WEFT_OK;
   return (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN
              ? take_tokens(share, peer, from, message, now_us)
              : take_datagrams(share, peer, from, message, now_us);

@@ -94,6 +94,8 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
     switch (event.kind) {
     case WEFT_EVENT_DECODED:
       share->progress_us = now_us;
+      if (event.segment == share->surplus_segment)
+        p->surplus += (uint32_t)share->surplus;
       break;
     case WEFT_EVENT_NEIGHBOUR_OPEN:
       break;
@@ -122,6 +124,7 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
       WEFT_TRY(weft_sim_dial_to(share, p, &event.address, event.calls_back, now_us));
       break;
     }
+  share->surplus = 0; // another peer's, from here on
   return WEFT_OK;
 }
 

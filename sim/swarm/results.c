@@ -71,6 +71,9 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
     memcpy(&word, (const uint8_t *)&s + i * sizeof word, sizeof word);
     p->hash = weft_sim_mix(p->hash ^ word) + i;
   }
+  // The engine adds a token as a whole; packet by packet these would have met a complete segment.
+  s.received_dependent -= p->surplus;
+  s.received_late += p->surplus;
   const weft_sim_hooks *hooks = &share->swarm->options.hooks;
   if (hooks->ended)
     hooks->ended(hooks->user, p->id, p->degree, p->done_us, &s);
@@ -79,7 +82,6 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
   share->totals.delivered_bytes += p->delivered_bytes;
   share->totals.wrong_bytes += p->wrong_bytes;
   weft_sim_viewer *v = &share->viewers[p - share->peers];
-  const uint64_t overhead = share->swarm->parameters.overhead_bytes;
   v->left = left;
   v->left_us = left ? now_us : WEFT_SIM_NEVER;
   v->done = p->done_us != WEFT_SIM_NEVER;
@@ -94,9 +96,6 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
   v->delivered_bytes = p->delivered_bytes;
   v->wrong_bytes = p->wrong_bytes;
   v->sent_bytes = p->sent_bytes;
-  v->received_bytes = s.received_payload_bytes + s.received_header_bytes +
-                      s.received_control_bytes +
-                      overhead * (s.received_packets + s.received_control);
   v->innovative = s.received_innovative;
   v->dependent = s.received_dependent;
   v->late = s.received_late;

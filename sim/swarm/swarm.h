@@ -13,6 +13,8 @@
 #include "sim/parameters.h"
 #include "weft/peer_engine.h"
 
+static const int64_t WEFT_SIM_DIAL_US = 5000000; // then a dial has failed
+
 typedef struct weft_sim_swarm weft_sim_swarm;
 
 // Optional callbacks. feed, deliver and codec are for real bytes only.
@@ -53,7 +55,7 @@ typedef struct weft_sim_viewer {
   uint32_t peer;
   uint8_t class_index;
   bool came, left, free_rider, polluter, nat;
-  bool done;                      // has the whole stream
+  bool done;                      // has the whole stream; vod: reached its end
   int64_t joined_us, left_us;     // WEFT_SIM_NEVER: it did not
   int64_t done_us;                // when it had the whole stream; WEFT_SIM_NEVER
   int64_t startup_us, lag_us;     // -1: it did not play

@@ -58,6 +58,19 @@ expect 0 sim windows.ini --duration 5s --no-files
 grep -q '^  viewers  *5$' out || fail "a text of Windows: $(cat out)"
 printf '\357\273\277[network]\r\npeers = 5\r\npeers = 6\r\n' >windows.ini
 wrong 2 'windows.ini:3: peers is already set in \[network\] on line 2' sim windows.ini
+printf '{\n"scenario": "x",\n' >run.json
+wrong 2 '^weft sim: run.json:[0-9]*: this is not JSON$' sim run.json
+for wrong_one in '}|it has no parameters: it is not a run.json' \
+  ', "parameters": {"network": {"peers": "many"}}}|peers needs a whole number' \
+  ', "parameters": {"network": {"peers": 4}}}|peers in \[network\] is not a text$' \
+  ", \"parameters\": {\"network\": {\"pears\": \"4\"}}}|there is no key 'pears' in \[network\]\$" \
+  ', "parameters": {"classes": [{"name": "mine", "upload_bits_per_s": 5e6}]}}|class mine is not among classes$' \
+  ', "parameters": {"classes": [{"name": "plain", "upload_bits_per_s": 5}]}}|upload must be 1000 to' \
+  ', "parameters": {"classes": [{"name": "plain"}]}}|class plain has no number upload_bits_per_s$' \
+  ', "parameters": {"classes": [{}]}}|a class has no name$'; do
+  printf '{"scenario": "x"%s\n' "${wrong_one%%|*}" >run.json
+  wrong 2 "^weft sim: run.json: ${wrong_one#*|}" sim run.json
+done
 printf '[network]\nclasses = dsl:1 mine:1\n[class mine]\nupload = 2M\nline = 1M\n' >line.ini
 wrong 2 'class mine: line is below its upload$' sim line.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
@@ -68,6 +81,14 @@ wrong 2 "--loss needs a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
 wrong 2 "--loss needs a share such as 0.05 or 5 %, not ' '" sim --loss ' '
 wrong 2 "--arrivals-per-s needs a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
+wrong 2 "--rate needs a whole number such as 4 or 20M, not '8.0000001k'" sim --rate 8.0000001k
+# Whole numbers whose product is not exact in binary.
+printf '[network]\nclasses = mine:1\n[class mine]\nupload = 8.2M\ndownload = 33.3M\ndelay = 1.001 ms\n' >digits.ini
+expect 0 sim digits.ini --peers 3 --duration 5s --lag 3s --rate 1.001M --source-upload 2.01M --arrivals-per-s 8.2k --no-files --json
+for value in '"rate":"1001000"' '"source-upload":"2010000"' '"arrivals-per-s":"8200"' \
+  '"upload_bits_per_s":8200000,"download_bits_per_s":33300000' '"delay_ms":1.00[01]'; do
+  says "$value" out
+done
 wrong 2 'download is below rate' sim --mode vod --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
 wrong 2 'source-neighbours is more than' sim --source-neighbours 200
@@ -169,6 +190,14 @@ for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h -
   expect 0 sim $failing --peers 10 --duration "$([ "${failing%%-*}" = flash ] && echo 5s || echo 11s)" --no-files
   says 'failure-at is not before the end of the run (duration): no peer fails$' err
 done
+# A session opens while its dial waits, for 5 s: four delays.
+far=(--peers 5 --classes plain:1 --source-upload 20M --latency uniform --arrival together --duration 40s --lag 4s --no-files)
+expect 0 sim "${far[@]}" --delay-min 1250ms --delay-max 1300ms
+says 'every path takes 1.25 s or more, which a dial does not wait for: no session opens$' err
+says '^  never_played  *5$' out
+expect 0 sim "${far[@]}" --delay-min 1249ms --delay-max 1249ms
+[ ! -s err ] || fail "sessions that open: $(cat err)"
+says '^  never_played  *[0-4]$' out
 expect 0 sim "${small[@]}" --sweep failure-at=5s,20s,30s --quiet --out idle
 [ "$(grep -c 'no peer fails' err)" = 1 ] || fail "a sweep of failures: $(cat err)"
 for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # when bulk ends is unknown

@@ -187,7 +187,11 @@ def page(folder):
         assert r["seed"] == row["seed"] == str(run["seed"]) and [a["values"][i] for a, i in zip(data["axes"], at)] == [row[k] for k in keys]
         assert all(close(v, row[name], 8) and (v is None or abs(v - run["metrics"].get(name)) <= 1e-8 * abs(v)) for v, name in zip(r["values"], names))
         known = {k: v for group in run["parameters"].values() if isinstance(group, dict) for k, v in group.items()}
-        assert all(known[k] == v for group, k, v in data["common"]) and not set(keys) & {k for _, k, _ in data["common"]}
+        common = [c for c in data["common"] if not c[0].startswith("class ")]
+        assert all(known[k] == v for _, k, v in common) and not set(keys) & {k for _, k, _ in common}
+        classes = {"class " + c["name"]: c for c in run["parameters"]["classes"]}
+        assert all(classes[group][k] == v for group, k, v in data["common"] if group in classes), classes
+        assert ("classes" in keys) != (len(data["common"]) - len(common) == 8 * len(classes)), data["common"]
         assert data["scenario"] == row["scenario"] == run["scenario"]
     return data
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ done
 # --- results say the same in every form
 
 expect 0 sim "${small[@]}" --out results --gnuplot
+expect 0 sim "${small[@]}" --classes lte:1 --out lossy
 for file in run.json summary.csv peers.csv series.csv trace.jsonl report.html figures.gp; do
   [ -s "results/$file" ] || fail "no results/$file"
 done
@@ -76,6 +77,11 @@ assert due and abs(in_time / due - m["continuity"]) < 1e-9
 series = list(csv.DictReader(open(f"{folder}/series.csv")))
 assert len(series) == 15 and abs(sum(int(s["due"]) for s in series) - due) <= 30  # whole seconds: the last window's surplus is in none
 assert float(series[-1]["peer_bytes"]) > 0.25 * float(series[-2]["peer_bytes"]), "the curve drops at its end"
+arrived = dict.fromkeys(range(31), 0)  # in the trace: without what the access lost
+for entry in map(json.loads, open("lossy/trace.jsonl")):
+    arrived[entry["peer"]] += entry["packets"] if entry["event"] == "data" else 0
+for p in csv.DictReader(open("lossy/peers.csv")):
+    assert arrived[int(p["peer"])] == sum(int(p[name]) for name in ("innovative", "dependent", "late")), p
 kinds = {json.loads(line)["event"] for line in open(f"{folder}/trace.jsonl")}
 assert {"join", "data", "play"} <= kinds, kinds
 page = open(f"{folder}/report.html").read()
@@ -180,6 +186,22 @@ assert p["network"]["loss"] == "0.02" and p["churn"]["flash-share"] == "0.5"
 assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
 assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
 PYTHON
+
+# A run.json repeats its run, with classes of one's own, and takes flags as other scenarios do.
+for run in named polluted server hours; do
+  expect 0 sim "$run/run.json" --threads 1 --out "$run-again"
+  for table in summary.csv series.csv $([ "$run" = hours ] || echo peers.csv); do
+    cmp "$run/$table" "$run-again/$table" || fail "$run/run.json does not repeat its run: $table"
+  done
+  python3 - "$run" <<'PYTHON' || fail "$run/run.json, repeated"
+import json, sys
+first, again = (json.load(open(f"{folder}/run.json")) for folder in (sys.argv[1], sys.argv[1] + "-again"))
+for part in ("scenario", "state_hash", "parameters", "metrics"):
+    assert first[part] == again[part], part
+PYTHON
+done
+expect 0 sim named/run.json --peers 7 --no-files
+says '^  viewers  *7$' out
 
 # --- gnuplot's scripts: of what a run of the kind has
 
@@ -290,6 +312,7 @@ PYTHON
 find_browser
 if [ -n "$browser" ]; then
   open_page results 5
+  says '\[class fibre\] upload_bits_per_s</td><td class="n">50000000<' dom
   drawn results 20001 1501
   open_page results 5 --blink-settings=preferredColorScheme=0
   drawn results 20001 1501 '#10151c'

@@ -83,16 +83,14 @@ START_TEST(what_is_lost_did_not_arrive) {
   }
   EXPECT(status == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
   const weft_sim_second sum = sum_of(&r);
-  const weft_engine_statistics *s = &r.totals.source, *v = &r.totals.peers;
-  const uint64_t arrived =
-      s->received_payload_bytes + v->received_payload_bytes + s->received_header_bytes +
-      v->received_header_bytes + s->received_control_bytes + v->received_control_bytes +
-      p.overhead_bytes *
-          (s->received_packets + v->received_packets + s->received_control + v->received_control);
+  const weft_engine_statistics *s = &r.totals.source;
+  uint64_t arrived = s->received_payload_bytes + s->received_header_bytes +
+                     s->received_control_bytes +
+                     p.overhead_bytes * (s->received_packets + s->received_control);
+  for (size_t i = 0; i < r.viewer_count; i++)
+    arrived += r.viewers[i].received_bytes;
   const uint64_t sent = sum.source_bytes + sum.peer_bytes;
-  const uint64_t most = _i ? sent + sent / 200 : sent;
-  if (sum.lost_bytes + arrived < sent || sum.lost_bytes + arrived > most ||
-      sum.lost_bytes < sent / 10)
+  if (sum.lost_bytes + arrived != sent || sum.lost_bytes < sent / 10)
     ck_abort_msg("%s: %llu bytes sent, %llu lost and %llu arrived (WEFT_TEST_SEED=%#llx)",
                  fidelities[_i], (unsigned long long)sent, (unsigned long long)sum.lost_bytes,
                  (unsigned long long)arrived, (unsigned long long)test_seed());
@@ -143,8 +141,9 @@ START_TEST(a_bulk_run_of_more_than_a_day_has_all_its_seconds) {
 END_TEST
 
 // Packets lost on the path do not use the downlink: offered more than it can carry, it is full
-// whatever the loss. At a loss of one half the source knows too little to fill it; it was 0.44
-// before.
+// whatever the loss, and carries no more than its rate. At a loss of one half the source knows too
+// little to fill it; it was 0.44 before. The most of two swarms: in one of 75, no viewer of ten
+// gets that much.
 START_TEST(the_downlink_carries_what_the_path_left) {
   const char *const losses[] = {"0", "0.2", "0.5"};
   const double least[] = {0.93e6, 0.93e6, 0.65e6};
@@ -155,15 +154,17 @@ START_TEST(the_downlink_carries_what_the_path_left) {
         "duration",      "40 s", "fidelity", fidelities[_i], NULL};
     weft_sim_parameters p = sim_fixture_with(NULL, settings);
     p.classes[0].down_bits_per_s = 1000000;
-    const weft_sim_options options = {.parameters = &p, .threads = 2};
-    weft_sim_result r;
-    weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
     double most = 0;
-    for (size_t i = 0; i < r.viewer_count; i++)
-      most = fmax(most, (double)r.viewers[i].received_bytes * 8 / 40);
+    for (int run = 0; run < 2; run++, p.seed++) {
+      const weft_sim_options options = {.parameters = &p, .threads = 2};
+      weft_sim_result r;
+      weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+      for (size_t i = 0; i < r.viewer_count; i++)
+        most = fmax(most, (double)r.viewers[i].received_bytes * 8 / ((double)r.end_us / 1e6));
+      weft_sim_swarm_free(swarm);
+    }
     EXPECT_LEAST(most, least[l]);
-    EXPECT_BELOW(most, 1.05e6);
-    weft_sim_swarm_free(swarm);
+    EXPECT_BELOW(most, 1e6);
   }
 }
 END_TEST
@@ -207,6 +208,57 @@ START_TEST(who_is_there_counts_while_it_is) {
 }
 END_TEST
 
+// Coded packets of the source alone are dependent as often as random vectors are: at n = 2, with
+// the second one in 256 parallel to the first, 0.0039 a segment. Packets behind the one that
+// completes a segment, in the same burst, are late, whatever a packet carries: counted as dependent
+// they made it 0.0067 without bytes.
+START_TEST(only_packets_of_incomplete_segments_are_dependent) {
+  const char *const settings[] = {"mode",
+                                  "bulk",
+                                  "topology",
+                                  "source",
+                                  "peers",
+                                  "1",
+                                  "scheme",
+                                  "source-only",
+                                  "segment-blocks",
+                                  "2",
+                                  "block-bytes",
+                                  "16",
+                                  "rate",
+                                  "768k",
+                                  "bulk-bytes",
+                                  "4M",
+                                  "source-upload",
+                                  "20M",
+                                  "loss",
+                                  "0",
+                                  "coded-only",
+                                  "true",
+                                  "fidelity",
+                                  fidelities[_i],
+                                  "handshake-bytes",
+                                  "100000",
+                                  NULL};
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  const weft_engine_statistics *s = &r.totals.peers;
+  const double segments = (double)s->received_innovative / 2;
+  EXPECT(segments == 125000 && r.viewers[0].done);
+  EXPECT_BELOW(fabs((double)s->received_dependent / segments - 1 / 255.), 0.001);
+  EXPECT(r.viewers[0].dependent == s->received_dependent && r.viewers[0].late == s->received_late);
+  // It received what the source sent, 36 kB of the handshake included, but for what is on its way.
+  const uint64_t sent = sum_of(&r).source_bytes;
+  EXPECT(r.viewers[0].received_bytes <= sent && sent - r.viewers[0].received_bytes < 20000);
+  // Every packet that arrived is in one of these.
+  EXPECT(s->received_packets ==
+         s->received_innovative + s->received_dependent + s->received_late + s->received_outside);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("accounts");
   TCase *t = tcase_create("accounts");
@@ -216,6 +268,7 @@ int main(void) {
   tcase_add_test(t, a_bulk_run_of_more_than_a_day_has_all_its_seconds);
   tcase_add_loop_test(t, the_downlink_carries_what_the_path_left, 0, 3);
   tcase_add_test(t, who_is_there_counts_while_it_is);
+  tcase_add_loop_test(t, only_packets_of_incomplete_segments_are_dependent, 0, 3);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

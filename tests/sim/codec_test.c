@@ -82,7 +82,7 @@ static void push(mesh *m, size_t from, size_t d, uint64_t chance, uint64_t *depe
   if (count == 0)
     return;
   const bool complete = m->codec.rank(&m->state, m->segment[to]) == BLOCKS;
-  m->state.from = m->back[from][d];
+  weft_sim_token_arrive(&m->state, token, m->back[from][d]);
   const weft_status status =
       m->codec.add_token(&m->state, m->segment[to], count, token, bytes, &innovative);
   EXPECT((status == WEFT_OK) == (innovative > 0));
@@ -175,7 +175,7 @@ START_TEST(full_rank_is_as_likely_as_it_must_be) {
         EXPECT(m->codec.make_token(&m->state, source, 3, token, &bytes) == WEFT_OK);
       for (size_t sent = 0; sent < N; sent += 3) {
         EXPECT(m->codec.make_token(&m->state, source, 3, token, &bytes) == WEFT_OK);
-        m->state.from = 0;
+        weft_sim_token_arrive(&m->state, token, 0);
         (void)m->codec.add_token(&m->state, sink, 3, token, bytes, &innovative);
       }
       full += m->codec.rank(&m->state, sink) == N;
@@ -198,7 +198,7 @@ static void feed(mesh *m, void *from, void *to, size_t number, size_t packets) {
   for (size_t i = 0; i < packets; i++) {
     EXPECT(m->codec.make_token(&m->state, from, 1, token, &bytes) == WEFT_OK);
     weft_sim_token_address(&m->state, token, DEGREE - 1);
-    m->state.from = number;
+    weft_sim_token_arrive(&m->state, token, number);
     (void)m->codec.add_token(&m->state, to, 1, token, bytes, &innovative);
   }
 }

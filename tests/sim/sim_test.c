@@ -342,6 +342,18 @@ START_TEST(runs_repeat_bit_for_bit) {
 }
 END_TEST
 
+// With checksums, engines keep packets and add them when others have arrived since.
+START_TEST(kept_packets_repeat_bit_for_bit) {
+  const char *const fidelities[] = {"bytes", "coefficients", "rank"};
+  const char *const settings[] = {"peers",    "24",           "duration", "12 s",
+                                  "fidelity", fidelities[_i], NULL};
+  const weft_sim_parameters p = sim_fixture_with("polluted", settings);
+  const outcome one = run(&p, NULL, 1), three = run(&p, NULL, 3);
+  EXPECT(one.status == WEFT_OK && one.result.totals.peers.verified > 1000);
+  EXPECT(same(&one, &three));
+}
+END_TEST
+
 // Every byte sent is lost or received, and every received byte is useful or not.
 START_TEST(bytes_add_up) {
   const double losses[] = {0, 0.05, 0.5};
@@ -515,6 +527,7 @@ int main(void) {
   tcase_add_test(alone, the_trace_names_segments);
   tcase_add_test(alone, memory_is_foreseen);
   tcase_add_test(threads, runs_repeat_bit_for_bit);
+  tcase_add_loop_test(threads, kept_packets_repeat_bit_for_bit, 0, 3);
   tcase_add_test(threads, bytes_add_up);
   tcase_add_test(threads, bulk_ends_although_some_leave);
   tcase_add_test(threads, runs_can_be_stopped);

@@ -75,7 +75,8 @@ int cli_error(const char *command, int code, const char *format, ...) {
   char *const text = g_strdup_vprintf(format, arguments);
   char *const shown = weft_printable(text);
   char *const line =
-      g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", shown);
+      g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "",
+                      shown ? shown : text); // NULL: no memory; the message matters more
   const bool remark = code == CLI_OK, as_object = objects && !remark;
   if (teller && !remark)
     teller(command, code, text);

@@ -113,9 +113,7 @@ static weft_status make_token(weft_engine *e, const weft_policy_choice *choice, 
 static void add_pace(weft_engine *e, size_t index, size_t packets, int64_t now_us,
                      weft_burst *out) {
   weft_neighbour *n = &e->neighbours[index];
-  if (n->ledbat.sent == n->ledbat.acked_sent)
-    n->ledbat.acked_us = now_us; // nothing was on its way: the wait begins now
-  n->ledbat.sent += (uint32_t)packets;
+  weft_ledbat_sent(e, n, packets, now_us);
   if (!e->options->congestion)
     return;
   const size_t bytes = weft_pace_put(n, now_us, e->scratch->control);

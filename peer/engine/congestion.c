@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control of each neighbour: LEDBAT (RFC 6817) on the one-way delay of the last packet
-// of each burst. Losses alone do not shrink the window as TCP's would: coded packets need no
-// retransmission, and links that lose a few percent by nature would starve. Losses of more than an
-// eighth count as congestion, or of more than one in 32 where packets queue.
+// of each burst, and bursts spread over the round trip. Losses alone do not shrink the window as
+// TCP's would: coded packets need no retransmission, and links that lose a few percent by nature
+// would starve. Losses of more than an eighth count as congestion, or of more than one in 32 where
+// packets queue.
 #include "peer/engine/internal.h"
 
 enum {
   TARGET_US = 60000, // of queueing delay
   START_PACKETS = 16,
   LEAST_PACKETS = 2,
+  BURSTS = 8,            // of which a window consists, if they are not closer than
+  APART_US = 1000,       // for which a neighbour rests at least
+  LONGEST_US = 100000,   // and at most
+  LATE_US = 2000,        // how much of a rest that was too long is made up for
   LOSSES_OF = 8,         // one in so many may be lost,
   LOSSES_QUEUED_OF = 32, // or in so many where packets queue
   EXCESS = 4,            // excess losses tolerated: packets,
@@ -26,6 +31,11 @@ uint64_t weft_coded_bytes(const weft_engine *e) {
   return WEFT_WIRE_SESSION_HEADER_BYTES + o->blocks + o->block_bytes + o->datagram_overhead;
 }
 
+// Times modulo 2^32, and delays, are compared as signed differences. A delay is the difference of
+// two clocks, which may wrap and drift: so only differences of delays mean anything.
+static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
+static bool below16(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) < 0; }
+
 // Of 1024 us, modulo 2^32.
 static uint32_t milliseconds(int64_t us) { return (uint32_t)(us >> 10); }
 
@@ -41,28 +51,51 @@ void weft_ledbat_start(weft_engine *e, weft_neighbour *n, int64_t now_us) {
     n->ledbat.window = burst;
 }
 
-bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
-  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent) * weft_coded_bytes(e);
-  return flight < n->ledbat.window;
+// --- Bursts
+//
+// All that a window has room for, sent at once, would overflow the queue of a router that is no
+// longer than a few bursts, though the path is idle for the rest of the round trip.
+
+// In what time a window's packets are sent. Less than a round trip: what is acknowledged late must
+// not hold up what follows. A window that doubles sends twice what is acknowledged; the sooner it
+// does, the less of it seems missing because of jitter.
+static int64_t spread_us(const weft_neighbour *n) {
+  return n->ledbat.slow_start ? n->round_trip_us / 3 : n->round_trip_us * INT64_C(4) / 5;
 }
 
-// How many packets a burst may have. A small window is left partly unused rather than overrun by a
-// whole burst, which would queue on a slow path by itself.
+void weft_ledbat_sent(const weft_engine *e, weft_neighbour *n, size_t packets, int64_t now_us) {
+  weft_ledbat *l = &n->ledbat;
+  const uint32_t now = (uint32_t)now_us, late = now - LATE_US;
+  const bool first = l->sent == l->acked_sent; // next_us may be from long ago
+  if (first)
+    l->acked_us = now_us; // the wait begins now
+  l->sent += (uint32_t)packets;
+  if (!e->options->congestion || !n->timed)
+    return;
+  const int64_t bytes = (int64_t)(packets * weft_coded_bytes(e));
+  const int64_t rest_us = bytes * spread_us(n) / l->window;
+  l->next_us = first || below(l->next_us, late) ? late : l->next_us;
+  l->next_us += (uint32_t)(rest_us < LONGEST_US ? rest_us : LONGEST_US);
+  l->rests = below(now + APART_US, l->next_us);
+}
+
+bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
+  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent) * weft_coded_bytes(e);
+  return flight < n->ledbat.window && !n->ledbat.rests;
+}
+
+// How many packets a burst may have: a part of the window, or as many as go out before the
+// neighbour rests. A whole batch would queue on a slow path by itself.
 size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
   const size_t batch = e->options->batch;
   if (!e->options->congestion)
     return batch;
-  const uint64_t packet = weft_coded_bytes(e), window = n->ledbat.window / packet;
-  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent);
-  const uint64_t room = window > flight ? window - flight : 1;
-  const uint64_t most = room > window / 2 ? room : window / 2;
+  const uint64_t window = n->ledbat.window / weft_coded_bytes(e);
+  const uint64_t part = window / BURSTS > LEAST_PACKETS ? window / BURSTS : LEAST_PACKETS;
+  const uint64_t soon = window * APART_US / (uint64_t)(spread_us(n) + 1);
+  const uint64_t most = soon > part ? soon : part;
   return most < batch ? (size_t)most : batch;
 }
-
-// Delays are differences of two clocks, so only differences of delays mean anything. They are
-// compared as signed differences: clocks may wrap and drift.
-static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
-static bool below16(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) < 0; }
 
 // Whether a delay exceeds the least by more than the whole round trip takes: packets cannot have
 // queued for so long, so one of the clocks stood still (a virtual machine that was suspended), and
@@ -104,12 +137,21 @@ static bool queues(const weft_ledbat *l) { return l->queueing_us > TARGET_US / 8
 // path of 400 ms and 10 ms of jitter, a third of all that is on its way. Only what is lost stays
 // missing, so the fewest count that were missing in any of a few acknowledgements, as with delays.
 
+static uint16_t missing(const weft_ledbat *l) {
+  return (uint16_t)(l->acked_sent - l->acked_received);
+}
+
+// What the last acknowledgement lacks beyond the most that was ever missing.
+static int16_t more(const weft_ledbat *l) {
+  return (int16_t)(uint16_t)(missing(l) - l->missing_most);
+}
+
 // Counts an acknowledgement and what it lacks. Returns whether it ends a round trip, or as good as:
 // a window that doubles into a queue cannot wait for that.
-static bool ends_turn(const weft_neighbour *n, weft_ledbat *l, uint16_t missing, int64_t now_us) {
-  if (l->acks == 0 || below16(missing, l->missing[0]))
-    l->missing[0] = missing;
-  l->acks = (uint8_t)(l->acks < SAMPLES ? l->acks + 1 : SAMPLES);
+static bool ends_turn(const weft_neighbour *n, weft_ledbat *l, int64_t now_us) {
+  if (l->acks == 0 || below16(missing(l), l->missing[0]))
+    l->missing[0] = missing(l);
+  l->acks = (l->acks < SAMPLES ? l->acks + 1u : SAMPLES) & 7u;
   return (uint32_t)now_us - l->turn_us > (uint32_t)n->round_trip_us ||
          (l->slow_start && l->acks == SAMPLES && queues(l));
 }
@@ -136,29 +178,55 @@ static int64_t newly_lost(weft_ledbat *l, uint16_t missing, int64_t noise) {
   return lost > 0 ? lost : 0;
 }
 
+// --- After a cut
+//
+// Losses of packets sent before a cut come up after it, in one round trip or more. If they counted,
+// one overflow would halve the window twice.
+
+static void recover(weft_ledbat *l) {
+  l->was_cut = true;
+  l->turns_past = 0;
+  l->cut_sent = (uint16_t)l->sent;
+}
+
+// Whether such losses may be among those of the round trip that ends: unless all acknowledgements
+// whose fewest missing count, of this one or of two, were of packets sent after the cut.
+static bool recovers(weft_ledbat *l) {
+  const bool recovers = l->was_cut;
+  const unsigned counted = l->acks < SAMPLES ? 2 : 1;
+  l->was_cut = l->was_cut && l->turns_past < counted;
+  if (below16((uint16_t)l->acked_sent, l->cut_sent))
+    l->turns_past = 0;
+  else if (l->turns_past < 2)
+    l->turns_past = (l->turns_past + 1u) & 3u;
+  return recovers;
+}
+
+// --- What losses mean
+
 typedef enum loss { LOSS_NONE, LOSS_SEEMS, LOSS_IS } loss;
 
 // Whether losses have been above the tolerated fraction for longer than chance explains: on a path
 // that loses one packet in twenty, one burst of eight in twenty loses two. So losses in excess of
-// that fraction are added up, from 0 (Page's test). Losses in the round trip after a cut are of
-// packets sent before it.
+// that fraction are added up, from 0 (Page's test). Losses of packets sent before a cut do not
+// count again.
 static loss judge(const weft_engine *e, weft_neighbour *n, uint32_t sent, int64_t now_us) {
   weft_ledbat *l = &n->ledbat;
   const int64_t window = l->window / (int64_t)weft_coded_bytes(e);
   const int64_t some = EXCESS + window / EXCESS_OF, most = some < EXCESS_MOST ? some : EXCESS_MOST;
   const int64_t part = queues(l) ? LOSSES_QUEUED_OF : LOSSES_OF;
-  const uint16_t missing = (uint16_t)(l->acked_sent - l->acked_received);
-  const int16_t more = (int16_t)(uint16_t)(missing - l->missing_most);
   int64_t excess = l->excess - (int64_t)sent;
-  const bool seems = more > 0 && excess + part * more >= LOSSES_OF * most;
-  if (!ends_turn(n, l, missing, now_us)) {
+  const bool seems = more(l) > 0 && excess + part * more(l) >= LOSSES_OF * most;
+  if (!ends_turn(n, l, now_us)) {
     l->excess = (int16_t)(excess > INT16_MIN ? excess : INT16_MIN);
     return seems ? LOSS_SEEMS : LOSS_NONE;
   }
+  const bool settles = recovers(l);
   excess += part * newly_lost(l, turn(l, now_us), window < INT16_MAX ? window : INT16_MAX);
-  const bool much = !l->was_cut && excess >= LOSSES_OF * most;
-  l->excess = (int16_t)(!l->was_cut && !much && excess > 0 ? excess : 0);
-  l->was_cut = much;
+  const bool much = !settles && excess >= LOSSES_OF * most;
+  l->excess = (int16_t)(!settles && !much && excess > 0 ? excess : 0);
+  if (much)
+    recover(l);
   return much ? LOSS_IS : seems ? LOSS_SEEMS : LOSS_NONE;
 }
 
@@ -177,7 +245,9 @@ static void cut(weft_engine *e, weft_ledbat *l) {
 // grows in proportion to itself where nothing queues: on a path of 400 ms, two packets in a round
 // trip are next to nothing. It does not grow past twice what is used: an idle sender learns nothing
 // about the path. Nor does it while too much seems lost, unless it doubles and nothing queues: then
-// packets may have overtaken each other, and it would stay small for long.
+// packets may have overtaken each other, and it would stay small for long. But jitter does not
+// overtake half of a window: a full queue, which lets through only the PACEs that find it shorter,
+// does not seem to be one.
 static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent, bool seems_lost) {
   const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
   const int64_t least = LEAST_PACKETS * packet, window = l->window, most = GROWS_BY * 2 * packet;
@@ -189,7 +259,7 @@ static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent, bool seems
                              ? off * acked / TARGET_US * packet / by * 2
                              : -(-2 * off < TARGET_US ? -off : TARGET_US / 2) * acked / TARGET_US;
   const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
-  const bool held = seems_lost && (!l->slow_start || queues(l));
+  const bool held = seems_lost && (!l->slow_start || queues(l) || 2 * packet * more(l) > window);
   const int64_t next = change < 0 || (!held && 2 * used >= l->window) ? window + change : window;
   const int64_t largest = MOST_PACKETS * packet;
   l->window = (uint32_t)(next < least ? least : next < largest ? next : largest);
@@ -219,7 +289,7 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
 
 size_t weft_pace_put(weft_neighbour *n, int64_t now_us, uint8_t *out) {
   const uint32_t stamp = (uint32_t)now_us;
-  n->ledbat.paced_us = now_us;
+  n->ledbat.paced_us = stamp;
   return weft_pace_write(&(weft_pace){.sent = n->ledbat.sent, .stamp = stamp ? stamp : 1}, out);
 }
 
@@ -243,8 +313,14 @@ void weft_pace_took(weft_engine *e, size_t index, const weft_pace *pace, int64_t
 // If that were left to the long silence, a viewer with one neighbour, on a path that loses two
 // packets in a hundred, would have nothing for over a second several times a minute.
 
+// A time modulo 2^32 that is less than half an hour from the last acknowledgement.
+static int64_t around_ack(const weft_ledbat *l, uint32_t us) {
+  return l->acked_us + (int32_t)(us - (uint32_t)l->acked_us);
+}
+
 static int64_t repeat_time(const weft_engine *e, const weft_neighbour *n) {
-  return n->ledbat.paced_us + 2 * n->round_trip_us + WEFT_TIMER(e, ack_us, 10000);
+  return around_ack(&n->ledbat, n->ledbat.paced_us) + 2 * n->round_trip_us +
+         WEFT_TIMER(e, ack_us, 10000);
 }
 
 static int64_t silence_time(const weft_neighbour *n) {
@@ -252,16 +328,27 @@ static int64_t silence_time(const weft_neighbour *n) {
 }
 
 int64_t weft_ledbat_deadline(const weft_engine *e, const weft_neighbour *n) {
-  if (!e->options->congestion || n->ledbat.sent == n->ledbat.acked_sent)
-    return WEFT_ENGINE_NEVER;
+  const weft_ledbat *l = &n->ledbat;
+  const int64_t next_us = l->rests ? around_ack(l, l->next_us) : WEFT_ENGINE_NEVER;
+  if (!e->options->congestion || l->sent == l->acked_sent)
+    return next_us;
   const int64_t repeat_us = repeat_time(e, n), silence_us = silence_time(n);
-  return repeat_us < silence_us ? repeat_us : silence_us;
+  const int64_t ack_us = repeat_us < silence_us ? repeat_us : silence_us;
+  return next_us < ack_us ? next_us : ack_us;
 }
 
-// Repeats a PACE, or, after a long silence, counts all that is on its way as lost.
+static void end_rest(weft_engine *e, weft_neighbour *n) {
+  n->ledbat.rests = false;
+  e->idle = false;
+  weft_neighbour_show(e, n);
+}
+
+// Ends a rest; repeats a PACE, or, after a long silence, counts all that is on its way as lost.
 void weft_ledbat_tick(weft_engine *e, size_t index, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   weft_ledbat *l = &n->ledbat;
+  if (l->rests && now_us >= around_ack(l, l->next_us))
+    end_rest(e, n);
   if (now_us < weft_ledbat_deadline(e, n))
     return;
   if (now_us < silence_time(n)) {

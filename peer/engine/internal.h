@@ -163,6 +163,8 @@ int64_t weft_share_deadline(const weft_engine *engine);
 // congestion.c
 uint64_t weft_coded_bytes(const weft_engine *engine); // of one packet, on the wire
 void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
+void weft_ledbat_sent(const weft_engine *engine, weft_neighbour *neighbour, size_t packets,
+                      int64_t now_us);
 bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
 size_t weft_ledbat_burst(const weft_engine *engine,
                          const weft_neighbour *neighbour); // packets in one burst

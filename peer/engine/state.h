@@ -169,16 +169,20 @@ typedef struct weft_ledbat {
   uint32_t recent[4];                        // delays of the last acknowledgements
   uint8_t recent_at : 2, recent_count : 3;
   bool slow_start : 1;
-  bool was_cut : 1; // the window was halved when this round trip began
-  uint8_t acks;     // of this round trip, up to a few
+  bool was_cut : 1;       // the window was halved, and losses from before that still come up
+  bool rests : 1;         // no burst is sent to it until next_us
+  uint8_t acks : 3;       // of this round trip, up to a few
+  uint8_t turns_past : 2; // round trips begun since what was sent after the cut is acknowledged
   int16_t excess; // losses beyond the tolerated fraction of what was sent, in fractions of a packet
   uint16_t missing[2];   // fewest packets missing in this round trip and in the last, modulo 2^16
   uint16_t missing_most; // most that ever were
+  uint16_t cut_sent;     // what `sent` was when the window was halved, modulo 2^16
   uint32_t queueing_us;
   uint32_t turn_us;           // when this round trip began, modulo 2^32
   uint32_t base_ms;           // start of the minute, of 1024 us each, modulo 2^32
   uint32_t window;            // bytes
-  int64_t acked_us, paced_us; // last acknowledgement; last PACE
+  int64_t acked_us;           // last acknowledgement
+  uint32_t paced_us, next_us; // last PACE; when the next burst is due: modulo 2^32
 } weft_ledbat;
 
 typedef struct weft_neighbour { // fields in order of use: a simulator has millions of these

@@ -13,6 +13,7 @@ typedef struct path {
   uint64_t packet;   // bytes that one packet counts
   uint32_t received; // by the neighbour
   uint32_t stood_us; // for how long our clock stood still
+  uint32_t round_trip_us;
 } path;
 
 static weft_neighbour_statistics look(const path *p) {
@@ -26,14 +27,18 @@ static void acknowledge(path *p, uint32_t sent, uint32_t queueing_us) {
   const weft_ack ack = {.sent = sent,
                         .received = p->received,
                         .delay = BASE + queueing_us + p->stood_us,
-                        .stamp = (uint32_t)(p->s.now_us - ROUND_TRIP_US - queueing_us)};
+                        .stamp = (uint32_t)p->s.now_us - p->round_trip_us - queueing_us};
   EXPECT_OK(scene_say(&p->s, 0, out, weft_ack_write(&ack, out)));
 }
 
+// Bursts are spread over the round trip, the longer the more of it queues.
 static void send_some(path *p, uint16_t count) {
+  enum { LONGEST_US = 2 * SECOND };
   const uint64_t before = look(p).sent_packets;
   scene_ask(&p->s, 0, 0, count);
   scene_run(&p->s, STEP_US);
+  for (int64_t us = 0; look(p).sent_packets < before + count && us < LONGEST_US; us += STEP_US)
+    scene_run(&p->s, STEP_US);
   EXPECT(look(p).sent_packets == before + count);
 }
 
@@ -46,8 +51,9 @@ static void round_of(path *p, uint16_t count, uint16_t lost, uint32_t queueing_u
 
 static void begin(path *p) {
   static const uint8_t data[N * K];
-  *p = (path){0};
+  *p = (path){.round_trip_us = ROUND_TRIP_US};
   scene_new_source(&p->s, WEFT_MODE_VOD, 0);
+  p->s.step_us = 1000; // bursts are spread over less than a round trip
   p->s.options.congestion = true;
   EXPECT_OK(weft_engine_source_put(p->s.engine, data, sizeof data, 0, p->s.now_us));
   scene_add(&p->s, 0, 0, WINDOW);
@@ -221,6 +227,71 @@ START_TEST(late_packets_are_not_lost) {
 }
 END_TEST
 
+// What is sent before a cut and lost, but acknowledged after it, does not halve the window again.
+START_TEST(one_overflow_halves_a_window_once) {
+  path p;
+  begin_settled(&p);
+  const uint64_t window = look(&p).window_bytes;
+  round_of(&p, 16, 16, 0);
+  small_turns(&p, 1);
+  scene_run(&p.s, 2 * ROUND_TRIP_US);
+  send_some(&p, 1);
+  const uint32_t sent = (uint32_t)look(&p).sent_packets;
+  send_some(&p, 16);
+  p.received++;
+  acknowledge(&p, sent, 0);
+  EXPECT(look(&p).window_bytes == window / 2);
+  acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
+  small_turns(&p, 4);
+  EXPECT(look(&p).window_bytes >= window / 2);
+  round_of(&p, 16, 16, 0); // another one does
+  small_turns(&p, 3);
+  EXPECT(look(&p).window_bytes < window / 2);
+  scene_free(&p.s);
+}
+END_TEST
+
+// A window does not go on doubling while more than half of it is missing, even if nothing seems to
+// queue: of a full queue only those PACEs tell that find it shorter.
+START_TEST(a_window_does_not_double_into_losses) {
+  path p;
+  begin(&p);
+  p.round_trip_us = 10 * ROUND_TRIP_US; // none ends meanwhile
+  round_of(&p, 16, 0, 0);
+  round_of(&p, 16, 16, 0);
+  const uint64_t window = look(&p).window_bytes;
+  EXPECT(window == 3 * FIRST * p.packet);
+  round_of(&p, 32, 32, 0); // it uses more than half of the window, which could grow
+  EXPECT(look(&p).window_bytes == window);
+  scene_free(&p.s);
+}
+END_TEST
+
+// A window is sent in a third of a round trip while it doubles, in four fifths of one later; no
+// neighbour rests where that is soon over.
+START_TEST(bursts_are_spread_over_a_round_trip) {
+  enum { LONG_US = 20 * ROUND_TRIP_US };
+  path p;
+  begin(&p);
+  p.round_trip_us = _i < 2 ? LONG_US : ROUND_TRIP_US / 20;
+  round_of(&p, 16, 0, 0);
+  for (int i = 0; i < 4 && _i == 1; i++)
+    round_of(&p, 1, 0, TARGET_US / 2);
+  const uint64_t before = look(&p).sent_packets, all = look(&p).window_bytes / p.packet;
+  EXPECT(all >= 2 * N);
+  scene_ask(&p.s, 0, 0, N);
+  scene_run(&p.s, p.s.step_us);
+  const uint64_t first = look(&p).sent_packets - before;
+  EXPECT(_i == 2 ? first == N : first <= all / 8);
+  const int64_t part_us = (_i ? LONG_US * 4 / 5 : LONG_US / 3) * (int64_t)N / (int64_t)all;
+  scene_run(&p.s, part_us / 2);
+  EXPECT(_i == 2 || look(&p).sent_packets < before + N);
+  scene_run(&p.s, part_us);
+  EXPECT(look(&p).sent_packets == before + N);
+  scene_free(&p.s);
+}
+END_TEST
+
 // Without any acknowledgement for a second and four round trips, everything in flight counts as
 // lost.
 START_TEST(silence_begins_anew) {
@@ -270,8 +341,9 @@ START_TEST(the_least_delay_is_forgotten) {
   uint64_t before = 0;
   path p;
   begin_settled(&p);
+  const int64_t began_us = p.s.now_us;
   for (int i = 0; i < LONGER_FROM + FORGOTTEN + GROWN; i++) { // a second each
-    scene_run(&p.s, SECOND - STEP_US);
+    scene_run(&p.s, began_us + (i + 1) * SECOND - STEP_US - p.s.now_us);
     const uint64_t all = look(&p).window_bytes / p.packet;
     round_of(&p, (uint16_t)(all < N ? all : N), 0, i < LONGER_FROM ? 0 : by_us);
     const int64_t queueing_us = look(&p).queueing_us;
@@ -318,6 +390,9 @@ int main(void) {
   tcase_add_test(t, losses_halve_a_window);
   tcase_add_test(t, losses_end_the_doubling);
   tcase_add_loop_test(t, late_packets_are_not_lost, 0, 2);
+  tcase_add_test(t, one_overflow_halves_a_window_once);
+  tcase_add_test(t, a_window_does_not_double_into_losses);
+  tcase_add_loop_test(t, bursts_are_spread_over_a_round_trip, 0, 3);
   tcase_add_test(t, silence_begins_anew);
   tcase_add_loop_test(t, the_least_delay_is_forgotten, 0, 5);
   tcase_add_loop_test(t, a_clock_that_stood_still_is_no_queue, 0, 4);

@@ -9,7 +9,7 @@ const weft_policy scene_silent = {.name = "silent"};
 
 static void begin(scene *s, weft_engine_mode mode, weft_engine_self self, bool trust,
                   int64_t checksum_us) {
-  *s = (scene){.now_us = 5 * SECOND, .chance = test_rng_new(fixture_seed(), 7)};
+  *s = (scene){.now_us = 5 * SECOND, .step_us = STEP_US, .chance = test_rng_new(fixture_seed(), 7)};
   EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
   s->rlnc = (weft_codec_rlnc){.ctx = s->ctx};
   s->codec = weft_codec_rlnc_table(&s->rlnc);
@@ -98,7 +98,7 @@ static void take_output(scene *s) {
 }
 
 void scene_run(scene *s, int64_t for_us) {
-  for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += STEP_US) {
+  for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += s->step_us) {
     weft_event event;
     weft_engine_tick(s->engine, s->now_us);
     while (weft_engine_event(s->engine, &event)) {

@@ -19,7 +19,7 @@ typedef struct scene {
   weft_rng_chacha chacha;
   weft_engine *engine;
   test_rng chance;
-  int64_t now_us;
+  int64_t now_us, step_us; // step_us: how often it runs; STEP_US unless it is changed
   size_t dials, decoded, plays, skips, loads;
   bool gives;                     // what it is asked to load
   uint64_t skip_first, skip_last; // segments skipped

@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/gf256.cuh"
 #include "kernels/cuda/nibbles.cuh"
+#include "kernels/cuda/transpose.cuh"
 
 enum { WEFT_PANEL_COLUMNS = 32, WEFT_PANEL_WORDS = 8, WEFT_PANEL_NONE = 0xffff };
 
@@ -257,14 +258,11 @@ __device__ __forceinline__ void weft_update_columns(uint32_t (&a)[2][4], Row row
 #pragma unroll
     for (int e = 0; e < 4; e++)
       in[e] = row(16 * half + 4 * t + e);
-    const uint32_t low01 = __byte_perm(in[0], in[1], 0x5140);
-    const uint32_t low23 = __byte_perm(in[2], in[3], 0x5140);
-    const uint32_t high01 = __byte_perm(in[0], in[1], 0x7362);
-    const uint32_t high23 = __byte_perm(in[2], in[3], 0x7362);
-    a[0][2 * half] = __byte_perm(low01, low23, 0x5410);       // column 4 g
-    a[0][2 * half + 1] = __byte_perm(low01, low23, 0x7632);   // 4 g + 1
-    a[1][2 * half] = __byte_perm(high01, high23, 0x5410);     // 4 g + 2
-    a[1][2 * half + 1] = __byte_perm(high01, high23, 0x7632); // 4 g + 3
+    weft_transpose(in); // word e: column 4 g + e
+    a[0][2 * half] = in[0];
+    a[0][2 * half + 1] = in[1];
+    a[1][2 * half] = in[2];
+    a[1][2 * half + 1] = in[3];
   }
 }
 

@@ -73,9 +73,8 @@ int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ce
              });
 }
 
-int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_t row_cpu,
-                               uint32_t machine_cpu) {
-  const weft_bench_ceiling *const ceiling = weft_bench_ceiling_for(row, row_cpu, machine_cpu);
+int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row) {
+  const weft_bench_ceiling *const ceiling = weft_bench_ceiling_for(row);
   return ceiling ? weft_bench_add_ceiling(group, ceiling) : -1;
 }
 

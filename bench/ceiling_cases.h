@@ -11,8 +11,7 @@
 #include "bench/group.h"
 
 // Adds the ceiling of a row's technique unless the group has it; -1 if the technique has none.
-int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_t row_cpu,
-                               uint32_t machine_cpu);
+int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row);
 int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ceiling);
 
 // Adds "read every byte of this memory once".

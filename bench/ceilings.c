@@ -31,27 +31,21 @@ const weft_bench_ceiling weft_bench_ceilings[] = {
 
 const size_t weft_bench_ceiling_count = sizeof weft_bench_ceilings / sizeof *weft_bench_ceilings;
 
-// Each row of the kernels' table with the loops that bound its technique, best first. A row that is
-// not listed has no such bound.
+// Each row of the kernels' table with the loop that bounds its technique, and needs no more of the
+// CPU. A row that is not listed has no such bound.
 static const struct {
   const char *row, *ceiling;
 } bounds[] = {
-    {"gfni512", "gfni512"}, {"gfni256", "gfni256-ternary"},
-    {"gfni256", "gfni256"}, {"avx512", "avx512"},
-    {"avx2", "avx2"},       {"gfni128", "gfni128"},
-    {"ssse3", "ssse3"},     {"logexp", "table"},
-    {"logdomain", "table"},
+    {"gfni512", "gfni512"}, {"gfni256", "gfni256"}, {"avx512", "avx512"}, {"avx2", "avx2"},
+    {"gfni128", "gfni128"}, {"ssse3", "ssse3"},     {"logexp", "table"},  {"logdomain", "table"},
 };
 
-const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_cpu,
-                                                 uint32_t machine_cpu) {
+const weft_bench_ceiling *weft_bench_ceiling_for(const char *row) {
   for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++)
-    for (size_t c = 0; c < weft_bench_ceiling_count; c++) {
-      const weft_bench_ceiling *const ceiling = &weft_bench_ceilings[c];
-      if (strcmp(bounds[b].row, row) == 0 && strcmp(bounds[b].ceiling, ceiling->name) == 0 &&
-          (ceiling->cpu & ~(row_cpu & machine_cpu)) == 0)
-        return ceiling;
-    }
+    for (size_t c = 0; c < weft_bench_ceiling_count; c++)
+      if (strcmp(bounds[b].row, row) == 0 &&
+          strcmp(bounds[b].ceiling, weft_bench_ceilings[c].name) == 0)
+        return &weft_bench_ceilings[c];
   return NULL;
 }
 

@@ -19,10 +19,9 @@ typedef struct weft_bench_ceiling {
 extern const weft_bench_ceiling weft_bench_ceilings[];
 extern const size_t weft_bench_ceiling_count;
 
-// Returns the ceiling of a row's technique on this machine; NULL if the technique has none.
-// row_cpu: the WEFT_CPU_* that the row needs; a loop that needs more says nothing about the row.
-const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_cpu,
-                                                 uint32_t machine_cpu);
+// Returns the ceiling of a row's technique, for machines that the row runs on; NULL if the
+// technique has none.
+const weft_bench_ceiling *weft_bench_ceiling_for(const char *row);
 
 // Reads every byte once with the machine's widest loads.
 typedef void (*weft_bench_read)(const uint8_t *data, size_t bytes);

@@ -123,9 +123,9 @@ static void add_parts(weft_bench_group *group, arrivals *a, int ceiling) {
   weft_bench_group_add(group, &blocks);
 }
 
-static void add_row(decoder_run *run, weft_bench_group *group, const weft_backend *row,
-                    weft_bench_codec *codec, arrivals *parts, int read) {
-  const int ceiling = weft_bench_add_row_ceiling(group, row->name, row->cpu, run->machine.features);
+static void add_row(weft_bench_group *group, const char *row, weft_bench_codec *codec,
+                    arrivals *parts, int read) {
+  const int ceiling = weft_bench_add_row_ceiling(group, row);
   add_parts(group, parts, ceiling);
   weft_bench_add_operation(group, codec, WEFT_BENCH_DECODE_DEFERRED, "", ceiling);
   const int one = weft_bench_add_operation(group, codec, WEFT_BENCH_RECODE_ONE, "", ceiling);
@@ -146,7 +146,7 @@ static void run_shape(decoder_run *run, size_t n, size_t k) {
     const char *const row = run->rows[r]->name;
     codecs[r] = weft_bench_codec_new(&shape, &run->machine, row, 1, WEFT_SPLIT_AUTO, 1);
     parts[r] = arrivals_new(&shape, row);
-    add_row(run, group, run->rows[r], codecs[r], parts[r], read);
+    add_row(group, row, codecs[r], parts[r], read);
   }
   weft_bench_report_run(&run->report, &run->options, group);
   for (size_t r = 0; r < run->row_count; r++) {

@@ -171,7 +171,7 @@ static int add(weft_bench_ordinary *o, weft_bench_group *group, const char *oper
 void weft_bench_ordinary_add(weft_bench_ordinary *o, weft_bench_group *group, int in, int out,
                              int both) {
   const char *checked = check(o);
-  add(o, group, "segments", "from ordinary memory", false, call_upload, checked, in);
+  add(o, group, "segments", "from ordinary memory", false, call_upload, "by tests/cuda", in);
   add(o, group, "encode", "to ordinary memory", true, call_encode, "by tests/cuda", out);
   add(o, group, "decode", "from and to ordinary memory", true, call_decode, checked, both);
 }

@@ -77,13 +77,13 @@ static weft_bench_case product_case(const product *p, const char *operation, con
 
 // Runs the row once, checks the result, and adds the case.
 static int add_product(weft_bench_group *group, const product *p, row_state *state,
-                       const char *variant, uint32_t machine_cpu) {
+                       const char *variant) {
   weft_bench_case entry = product_case(p, "gemm", state->row->name, variant);
   memset(p->y, 0xa5, p->m * p->k);
   call_gemm(state);
   entry.checked = weft_bench_check_product(state->row->name, p->m, p->n, p->k, p->a, p->n, p->x,
                                            p->k, p->y, p->k);
-  entry.ceiling = weft_bench_add_row_ceiling(group, state->row->name, state->row->cpu, machine_cpu);
+  entry.ceiling = weft_bench_add_row_ceiling(group, state->row->name);
   entry.work.call = call_gemm;
   entry.work.user = state;
   return weft_bench_group_add(group, &entry);
@@ -91,7 +91,7 @@ static int add_product(weft_bench_group *group, const product *p, row_state *sta
 
 // states[2]: the row on plain X and, if the row has its own layout, on prepared X.
 static int add_row(weft_bench_group *group, const product *p, const weft_backend *row,
-                   row_state *states, uint32_t machine_cpu) {
+                   row_state *states) {
   states[0] = (row_state){
       .row = row,
       .exec = {.allocator = &weft_bench_allocator},
@@ -103,14 +103,14 @@ static int add_row(weft_bench_group *group, const product *p, const weft_backend
                .x = {.base = p->x, .stride = p->k},
                .y = {.base = p->y, .stride = p->k}},
   };
-  const int plain = add_product(group, p, &states[0], "", machine_cpu);
+  const int plain = add_product(group, p, &states[0], "");
   if (!row->prepare)
     return plain;
   states[1] = states[0];
   weft_bench_must(row->name, row->prepare(row, &states[1].exec, p->n, p->k, &states[1].gemm.x,
                                           &states[1].prepared));
   states[1].gemm.x_prepared = states[1].prepared;
-  const int prepared = add_product(group, p, &states[1], "prepared", machine_cpu);
+  const int prepared = add_product(group, p, &states[1], "prepared");
   weft_bench_case entry = product_case(p, "prepare", row->name, "");
   entry.amount[WEFT_BENCH_OUTPUT] = entry.amount[WEFT_BENCH_INPUT];
   entry.amount[WEFT_BENCH_PRODUCTS] = 0;
@@ -167,7 +167,7 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
   for (size_t i = 0; i < rows->count; i++) {
     const weft_backend *const row = rows->row[i];
     const product some = rows_of(&p, row);
-    const int added = add_row(group, &some, row, &states[2 * i], machine->features);
+    const int added = add_row(group, &some, row, &states[2 * i]);
     if (row == best)
       best_case = added;
   }

@@ -23,14 +23,16 @@ static void features_text(uint32_t features, char *out, size_t room) {
   }
 }
 
-// Returns a word of the command line, with absolute paths, also those in a list, reduced to their
-// last parts: where a machine keeps its files is of no use elsewhere.
+// Returns a word of the command line, with absolute paths, also those in a list or behind --name=,
+// reduced to their last parts: where a machine keeps its files is of no use elsewhere.
 static json_t *word_json(const char *word) {
   char *const out = malloc(strlen(word) + 1);
   if (!out)
     return NULL;
-  size_t length = 0;
-  for (const char *part = word;; part++) {
+  const char *const equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+  size_t length = equals ? (size_t)(equals + 1 - word) : 0;
+  memcpy(out, word, length);
+  for (const char *part = word + length;; part++) {
     const size_t bytes = strcspn(part, ",");
     const char *from = part;
     if (*part == '/')

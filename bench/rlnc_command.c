@@ -171,8 +171,7 @@ static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
                       weft_bench_add_read_turning(group, run->machine.features, shape.data, bytes)};
   for (size_t r = 0; r < run->row_count; r++) {
     int single[WEFT_BENCH_OPERATIONS];
-    const int ceiling = weft_bench_add_row_ceiling(group, run->rows[r]->name, run->rows[r]->cpu,
-                                                   run->machine.features);
+    const int ceiling = weft_bench_add_row_ceiling(group, run->rows[r]->name);
     add_single(&scene, run->rows[r]->name, ceiling, single);
     ask(&scene, single, read);
     for (size_t t = 0; t < run->options.threads.count; t++)

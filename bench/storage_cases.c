@@ -183,8 +183,7 @@ double weft_bench_scene_try(weft_bench_scene *scene) {
 void weft_bench_scene_add_bounds(weft_bench_scene *scene, bool update) {
   const weft_bench_shards *const s = &scene->shards;
   const uint32_t features = scene->run->machine.features;
-  const weft_backend *const row = scene->run->row;
-  scene->arithmetic = weft_bench_add_row_ceiling(scene->group, row->name, row->cpu, features);
+  scene->arithmetic = weft_bench_add_row_ceiling(scene->group, scene->run->row->name);
   scene->streams =
       weft_bench_add_streams(scene->group, features, update ? 1 : s->k,
                              update ? &s->delta : s->shard, s->m, scene->outputs, s->bytes, update);

@@ -332,7 +332,8 @@ static void spoil_parity(const weft_bench_device_scene_case *c) {
 int weft_bench_device_scene_add(weft_bench_group *group, weft_bench_device_scene_case *c,
                                 const char *operation, int ceiling) {
   const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
-  const double data = (double)k * (double)c->stripe->bytes * (double)(c->calls * c->at_once);
+  const double shard = (double)c->stripe->bytes * (double)(c->calls * c->at_once);
+  const size_t outputs = c->plan ? c->plan->outputs : m;
   if (!c->plan)
     spoil_parity(c);
   for (size_t i = 0; i < c->stripes; i += c->at_once)
@@ -340,24 +341,24 @@ int weft_bench_device_scene_add(weft_bench_group *group, weft_bench_device_scene
   weft_bench_must("wait", weft_queue_wait(c->scene->queue));
   const char *how = checked(c);
   return weft_bench_group_add(
-      group,
-      &(weft_bench_case){
-          .operation = operation,
-          .row = weft_ctx_backend(c->scene->ctx),
-          .variant = c->variant,
-          .n = k,
-          .k = c->stripe->bytes,
-          .m = m,
-          .threads = 1,
-          .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
-          .ceiling = ceiling,
-          .bound_by = WEFT_BENCH_INPUT,
-          .work = {.call = call_storage,
-                   .user = c,
-                   .before = c->warm_s != 0 ? call_before : NULL,
-                   .after = read_clock,
-                   .threads = 1},
-          .notes = notes,
-          .checked = how,
-          .owned = c});
+      group, &(weft_bench_case){
+                 .operation = operation,
+                 .row = weft_ctx_backend(c->scene->ctx),
+                 .variant = c->variant,
+                 .n = k,
+                 .k = c->stripe->bytes,
+                 .m = m,
+                 .threads = 1,
+                 .amount = {[WEFT_BENCH_INPUT] = shard * (double)k,
+                            [WEFT_BENCH_OUTPUT] = shard * (double)outputs},
+                 .ceiling = outputs < m ? -1 : ceiling, // a bound of m outputs does not bound fewer
+                 .bound_by = WEFT_BENCH_INPUT,
+                 .work = {.call = call_storage,
+                          .user = c,
+                          .before = c->warm_s != 0 ? call_before : NULL,
+                          .after = read_clock,
+                          .threads = 1},
+                 .notes = notes,
+                 .checked = how,
+                 .owned = c});
 }

@@ -59,8 +59,8 @@ static void gibraltar_shape(weft_bench_pipeline *p, weft_bench_group *group, siz
       .code = code, .bytes = bytes, .piece_bytes = bytes, .streams = 1, .repeat = 1};
   add_steps(p, group, work, encode, dram);
   work.lost = k < m ? k : m;
-  if (recover)
-    add_steps(p, group, work, recover, dram);
+  if (recover) // what bounds m outputs does not bound fewer
+    add_steps(p, group, work, recover, work.lost < m ? -1 : dram);
 }
 
 void weft_bench_storage_gpu_gibraltar(weft_bench_storage_run *run) {

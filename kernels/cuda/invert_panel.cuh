@@ -12,11 +12,13 @@
 #define WEFT_KERNELS_CUDA_INVERT_PANEL_CUH
 
 #include "kernels/cuda/gf256.cuh"
+#include "kernels/cuda/nibbles.cuh"
+#include "kernels/cuda/transpose.cuh"
 
 enum { WEFT_PANEL_COLUMNS = 32, WEFT_PANEL_WORDS = 8, WEFT_PANEL_NONE = 0xffff };
 
 // Tables that a block makes once. Products by 2^e by PRMT (three tables of 8, 8 and 4 bytes, see
-// nibble_prmt.cu) are found under e, because a quotient of bytes is a difference of logs; under 255
+// nibbles.cuh) are found under e, because a quotient of bytes is a difference of logs; under 255
 // there are zeros. masks[c] is the bit matrix of c (byte b: the mask of the input bits whose parity
 // is output bit b).
 struct weft_invert_tables {
@@ -43,27 +45,18 @@ __device__ __forceinline__ void weft_invert_fill(weft_invert_tables *tables) {
   if (threadIdx.x < 5)
     tables->power[threadIdx.x] = threadIdx.x < 4 ? 2u << threadIdx.x : 1u << 16;
   for (uint32_t c = threadIdx.x; c < 256; c += blockDim.x) {
-    uint32_t power[8]; // c * 2^i
-    power[0] = c;
-#pragma unroll
-    for (int i = 1; i < 8; i++)
-      power[i] = ((power[i - 1] << 1) ^ (power[i - 1] & 0x80 ? 0x11Du : 0)) & 255;
-    uint32_t table[4];
+    uint32_t power[8];
+    weft_nibble_powers(power, c);
+    const weft_nibble_tables own = weft_nibble_tables_of(power);
     uint32_t mask[2] = {0, 0};
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const uint32_t *p = power + 4 * half;
-      table[2 * half] = p[0] << 8 | p[1] << 16 | (p[0] ^ p[1]) << 24;
-      table[2 * half + 1] = table[2 * half] ^ p[2] * 0x01010101u;
-    }
 #pragma unroll
     for (int i = 0; i < 8; i++)
 #pragma unroll
       for (int b = 0; b < 8; b++)
         mask[b / 4] |= ((power[i] >> b) & 1) << (8 * (b % 4) + i);
     const uint32_t log = weft_cuda_global_tables.log[c];
-    tables->nibbles[log] = make_uint4(table[0], table[1], table[2], table[3]);
-    tables->fourth[log] = power[3] << 8 | power[7] << 16 | (power[3] ^ power[7]) << 24;
+    tables->nibbles[log] = own.nibbles;
+    tables->fourth[log] = own.fourth;
     tables->masks[c] = make_uint2(mask[0], mask[1]);
     tables->log[c] = static_cast<uint8_t>(log);
   }
@@ -72,18 +65,6 @@ __device__ __forceinline__ void weft_invert_fill(weft_invert_tables *tables) {
 // The log of 2^log / 2^by; that of 0 stays 255.
 __device__ __forceinline__ uint32_t weft_log_quotient(uint32_t log, uint32_t by) {
   return log == 255 ? 255 : log >= by ? log - by : log + 255 - by;
-}
-
-// The selectors of four bytes for the three tables, each in the low half of its register.
-struct weft_selectors {
-  uint32_t low, high, fourth;
-};
-
-__device__ __forceinline__ weft_selectors weft_select(uint32_t word) {
-  const uint32_t low = word & 0x07070707u, high = (word >> 4) & 0x07070707u;
-  const uint32_t fourth = ((word >> 3) & 0x01010101u) | ((word >> 6) & 0x02020202u);
-  return {weft_prmt(low | low >> 4, 0, 0x4420), weft_prmt(high | high >> 4, 0, 0x4420),
-          weft_prmt(fourth | fourth >> 4, 0, 0x4420)};
 }
 
 __device__ __forceinline__ uint32_t weft_lookup(const uint4 &nibbles, uint32_t fourth, uint32_t low,
@@ -277,14 +258,11 @@ __device__ __forceinline__ void weft_update_columns(uint32_t (&a)[2][4], Row row
 #pragma unroll
     for (int e = 0; e < 4; e++)
       in[e] = row(16 * half + 4 * t + e);
-    const uint32_t low01 = __byte_perm(in[0], in[1], 0x5140);
-    const uint32_t low23 = __byte_perm(in[2], in[3], 0x5140);
-    const uint32_t high01 = __byte_perm(in[0], in[1], 0x7362);
-    const uint32_t high23 = __byte_perm(in[2], in[3], 0x7362);
-    a[0][2 * half] = __byte_perm(low01, low23, 0x5410);       // column 4 g
-    a[0][2 * half + 1] = __byte_perm(low01, low23, 0x7632);   // 4 g + 1
-    a[1][2 * half] = __byte_perm(high01, high23, 0x5410);     // 4 g + 2
-    a[1][2 * half + 1] = __byte_perm(high01, high23, 0x7632); // 4 g + 3
+    weft_transpose(in); // word e: column 4 g + e
+    a[0][2 * half] = in[0];
+    a[0][2 * half + 1] = in[1];
+    a[1][2 * half] = in[2];
+    a[1][2 * half + 1] = in[3];
   }
 }
 

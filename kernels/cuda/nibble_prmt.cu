@@ -8,24 +8,18 @@
 // Prepared data holds the selectors, 16 bits for four bytes and table; per 512 columns three planes
 // of 256 bytes, in each of which a thread finds the selectors of its 16 bytes as one 8-byte word.
 #include "kernels/cuda/log_domain.cuh"
+#include "kernels/cuda/nibbles.cuh"
 
 namespace {
 
-// Four selectors of at most 3 bits, one per byte, to the four nibbles of the low half.
-__device__ uint32_t nibbles(uint32_t bytes) { return weft_prmt(bytes | bytes >> 4, 0, 0x4420); }
-
 struct Layout {
-  __device__ static uint32_t low(uint32_t word) { return nibbles(word & 0x07070707u); }
-  __device__ static uint32_t high(uint32_t word) { return nibbles((word >> 4) & 0x07070707u); }
-  __device__ static uint32_t fourth(uint32_t word) {
-    return nibbles(((word >> 3) & 0x01010101u) | ((word >> 6) & 0x02020202u));
-  }
   __device__ static void write(const weft_cuda_pack &pack, uint32_t j, uint32_t column,
                                uint2 bytes) {
     uint8_t *out = pack.out + j * pack.out_stride + column / 512 * 768 + column % 512 / 2;
-    *reinterpret_cast<uint32_t *>(out) = low(bytes.x) | low(bytes.y) << 16;
-    *reinterpret_cast<uint32_t *>(out + 256) = high(bytes.x) | high(bytes.y) << 16;
-    *reinterpret_cast<uint32_t *>(out + 512) = fourth(bytes.x) | fourth(bytes.y) << 16;
+    const weft_selectors x = weft_select(bytes.x), y = weft_select(bytes.y);
+    *reinterpret_cast<uint32_t *>(out) = x.low | y.low << 16;
+    *reinterpret_cast<uint32_t *>(out + 256) = x.high | y.high << 16;
+    *reinterpret_cast<uint32_t *>(out + 512) = x.fourth | y.fourth << 16;
   }
 };
 
@@ -41,22 +35,12 @@ struct Policy {
   __device__ static void fill(uint8_t *, const Tables &) {}
   __device__ static uint32_t coefficient(const uint8_t *a, size_t at) { return a[at]; }
 
-  // Products of c by 0..3 times 2^shift, and what adding 4 * 2^shift changes in all of them.
   __device__ static void expand(uint32_t *block, uint32_t r, uint32_t c, const uint8_t *) {
-    uint32_t power[8]; // c * 2^i
-    power[0] = c;
-#pragma unroll
-    for (int i = 1; i < 8; i++)
-      power[i] = ((power[i - 1] << 1) ^ (power[i - 1] & 0x80 ? 0x11Du : 0)) & 255;
-    uint32_t table[4];
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const uint32_t *p = power + 4 * half;
-      table[2 * half] = p[0] << 8 | p[1] << 16 | (p[0] ^ p[1]) << 24;
-      table[2 * half + 1] = table[2 * half] ^ p[2] * 0x01010101u;
-    }
-    reinterpret_cast<uint4 *>(block)[r] = make_uint4(table[0], table[1], table[2], table[3]);
-    block[4 * ROWS + r] = power[3] << 8 | power[7] << 16 | (power[3] ^ power[7]) << 24;
+    uint32_t power[8];
+    weft_nibble_powers(power, c);
+    const weft_nibble_tables tables = weft_nibble_tables_of(power);
+    reinterpret_cast<uint4 *>(block)[r] = tables.nibbles;
+    block[4 * ROWS + r] = tables.fourth;
   }
   __device__ static size_t offset(uint32_t column, uint32_t lane) {
     return static_cast<size_t>(column / 512) * 768 + 8 * lane;

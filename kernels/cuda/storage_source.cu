@@ -3,6 +3,7 @@
 // shard, and sums in registers for all outputs. Shards come through rings (storage_ring.cu); a
 // block ends with its tile, so that the scheduler divides the work.
 #include "kernels/cuda/storage_sums.h"
+#include "kernels/smaller.h"
 
 namespace {
 
@@ -107,16 +108,14 @@ weft_program_way way_of(const weft_program_shape &shape) {
   return groups && !shape.accumulate ? WEFT_PROGRAM_GROUPS : WEFT_PROGRAM_WORDS;
 }
 
-size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 // A ring of at most `ahead` shards of bytes, which are sliced `slice` at a time.
 void slice_by_loops(const weft_program_shape &shape, weft_program_plan *plan, size_t ahead,
                     size_t slice, size_t unroll, size_t leave) {
   const size_t all = (shape.k + slice - 1) / slice * slice;
-  plan->ahead = least(ahead, all);
+  plan->ahead = weft_smaller(ahead, all);
   plan->slice = slice;
   plan->unroll = unroll;
-  plan->leave = least(leave, plan->ahead);
+  plan->leave = weft_smaller(leave, plan->ahead);
 }
 
 // Registers for all slots and as much again as sums of one take; shards on their way in shared

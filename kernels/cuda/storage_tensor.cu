@@ -13,6 +13,8 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/storage_tensor.cuh"
 #include "kernels/cuda/tensor_expand.cuh"
+#include "kernels/cuda/transpose.cuh"
+#include "kernels/smaller.h"
 
 #include <string.h>
 
@@ -122,7 +124,7 @@ __device__ __forceinline__ void transpose_tile(uint32_t (&data)[H][16],
 #pragma unroll
     for (int i = 0; i < 16; i += 4) {
       uint32_t w[4] = {rows[h][i], rows[h][i + 1], rows[h][i + 2], rows[h][i + 3]};
-      weft_storage_transpose(w);
+      weft_transpose(w); // four words of four rows to four positions
       data[h][i] = w[0], data[h][i + 1] = w[1], data[h][i + 2] = w[2], data[h][i + 3] = w[3];
     }
 }
@@ -263,7 +265,6 @@ weft_status run(const weft_exec *exec, const Args &args) {
   }
 }
 
-size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 size_t ceil_div(size_t a, size_t b) { return (a + b - 1) / b; }
 
 } // namespace
@@ -284,17 +285,17 @@ extern "C" weft_status weft_storage_tensor(const weft_exec *exec, const weft_gem
   // evenly, because a launch's time goes by quads of them.
   for (size_t from = 0; from < gemm->k && args.tiles; from += args.k) {
     const size_t left = gemm->k - from;
-    args.k = static_cast<uint32_t>(smaller(left, WEFT_STORAGE_SOURCES));
+    args.k = static_cast<uint32_t>(weft_smaller(left, WEFT_STORAGE_SOURCES));
     args.accumulate = gemm->accumulate || from > 0;
     const size_t outputs = weft_storage_wgmma_suits(exec, args.len, args.accumulate)
                                ? size_t{WEFT_STORAGE_WGMMA_OUTPUTS}
                                : size_t{WEFT_STORAGE_OUTPUTS};
-    const size_t room = smaller(WEFT_STORAGE_PARAMETERS / args.k, outputs);
+    const size_t room = weft_smaller(WEFT_STORAGE_PARAMETERS / args.k, outputs);
     const size_t most = gemm->m ? ceil_div(gemm->m, ceil_div(gemm->m, room)) : 1;
     for (uint32_t j = 0; j < args.k; j++)
       args.x[j] = weft_const_row(&gemm->x, from + j);
     for (size_t row = 0; row < gemm->m; row += args.m) {
-      args.m = static_cast<uint32_t>(smaller(gemm->m - row, most));
+      args.m = static_cast<uint32_t>(weft_smaller(gemm->m - row, most));
       for (uint32_t i = 0; i < args.m; i++) {
         args.y[i] = weft_row(&gemm->y, row + i);
         memcpy(args.a + i * args.k, gemm->a + (row + i) * gemm->a_stride + from, args.k);

@@ -34,16 +34,6 @@ weft_status weft_storage_wgmma(const weft_exec *exec, const weft_storage_args &a
 // Whether it takes products of this length, unless the matrix is too dense.
 bool weft_storage_wgmma_suits(const weft_exec *exec, uint64_t len, bool accumulate);
 
-// Four words of four rows to four words of four positions.
-__device__ __forceinline__ void weft_storage_transpose(uint32_t (&w)[4]) {
-  const uint32_t a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[2], w[3], 0x5140);
-  const uint32_t c = __byte_perm(w[0], w[1], 0x7362), d = __byte_perm(w[2], w[3], 0x7362);
-  w[0] = __byte_perm(a, b, 0x5410);
-  w[1] = __byte_perm(a, b, 0x7632);
-  w[2] = __byte_perm(c, d, 0x5410);
-  w[3] = __byte_perm(c, d, 0x7632);
-}
-
 // a * 2^shift + b on the floating-point pipe, which has twice the rate of integer products: small
 // integers are denormal floats, whose sums are exact, bit for bit, below 2^24.
 __device__ __forceinline__ uint32_t weft_storage_shift_add(int a, float power, int b) {

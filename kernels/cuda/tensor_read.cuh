@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tensor_layout.h"
+#include "kernels/cuda/transpose.cuh"
 
 enum { WEFT_TENSOR_PREPARE_WARPS = 8 }; // of a block of such a kernel
 
@@ -24,14 +25,11 @@ __device__ __forceinline__ void weft_tensor_transpose(const uint32_t (&in)[16],
                                                       uint32_t (&out)[4][4]) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const uint32_t a = __byte_perm(in[4 * i], in[4 * i + 1], 0x5140);
-    const uint32_t b = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x5140);
-    const uint32_t c = __byte_perm(in[4 * i], in[4 * i + 1], 0x7362);
-    const uint32_t d = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x7362);
-    out[0][i] = __byte_perm(a, b, 0x5410);
-    out[1][i] = __byte_perm(a, b, 0x7632);
-    out[2][i] = __byte_perm(c, d, 0x5410);
-    out[3][i] = __byte_perm(c, d, 0x7632);
+    uint32_t w[4] = {in[4 * i], in[4 * i + 1], in[4 * i + 2], in[4 * i + 3]};
+    weft_transpose(w);
+#pragma unroll
+    for (int position = 0; position < 4; position++)
+      out[position][i] = w[position];
   }
 }
 

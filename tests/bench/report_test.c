@@ -83,11 +83,13 @@ END_TEST
 
 START_TEST(cold_report) {
   whole_run_paths();
-  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
-                                              "--n", "8", "--k", "1K", "--cold", "--small-pages",
-                                              "--operations", "encode,decode-batch,recode-one",
-                                              "--isal", "", "--json", whole_run_path[0], NULL}),
-                   0);
+  char json[300];
+  snprintf(json, sizeof json, "--json=%s", whole_run_path[0]);
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8",
+                                 "--k", "1K", "--cold", "--small-pages", "--operations",
+                                 "encode,decode-batch,recode-one", "--isal", "", json, NULL}),
+      0);
   ck_assert_uint_eq(whole_run_check(whole_run_path[0], "decode-batch"), 1);
   ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode-one"), 1);
   ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode"), 0);

@@ -92,6 +92,13 @@ START_TEST(no_shard_can_be_read) {
   expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
   expect_says(&f, "intact header");
   expect_says(&f, strerror(bad.error));
+  // If all of them are.
+  memset(&bad, 0, sizeof bad);
+  files_flip(files_shard(&f, 0), 100, 1);
+  expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  char none[64];
+  snprintf(none, sizeof none, ": none of its %d shards has an intact header", K + M);
+  ck_assert_msg(ends(f.report.error, none), "%s", f.report.error);
   files_end(&f);
 }
 END_TEST

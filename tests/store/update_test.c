@@ -126,6 +126,8 @@ START_TEST(input_that_is_too_long) {
   f.options.io = &io;
   expect(WEFT_E_ARGUMENT, files_update(&f, AT, f.data, LENGTH - AT + 1), &f);
   ck_assert_msg(strstr(f.report.error, "go past the end of the data"), "%s", f.report.error);
+  expect(WEFT_E_ARGUMENT, files_update(&f, LENGTH + 1, f.data, 1), &f);
+  ck_assert_msg(strstr(f.report.error, "offset 5001 is past the end"), "%s", f.report.error);
   ck_assert(!asked);
   f.options.io = &files_faulty_io;
   expect_untouched(&f);
@@ -288,6 +290,11 @@ START_TEST(stripe_that_is_replaced) {
   contradict(&f, 48);
   expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  unlink(files_shard(&f, 1)); // k shards are left, with a chunk too few of this stripe
+  unlink(files_shard(&f, 5));
+  files_flip(files_shard(&f, 0), FIRST_CHUNK + SEALED + 7, 1);
+  expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
   files_expect_data(&f);
   files_wipe(&f);
   f.length = LENGTH - 300; // the last stripe is incomplete

@@ -299,7 +299,8 @@ START_TEST(release_while_coded_packets_arrive) {
 }
 END_TEST
 
-// An eager and a deferring decoder that get the same packets agree after each of them, to the byte.
+// An eager and a deferring decoder that get the same packets agree after each of them, to the byte;
+// the eager one has the blocks in their rows before anybody reads them.
 START_TEST(eager_equals_deferred) {
   fixture_start(140 + (uint64_t)_i);
   weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), 2);
@@ -307,19 +308,25 @@ START_TEST(eager_equals_deferred) {
   const weft_encoder_options options = {.density_q16 = 16000};
   fixture_source source = fixture_source_new(ctx, n, k, n * k, &options);
   weft_decoder *deferred = fixture_decoder(ctx, &source.id), *eager;
-  EXPECT_OK(weft_decoder_new(ctx, &(weft_decoder_options){.id = source.id, .eager = true}, &eager));
+  uint8_t *rows = fixture_malloc(n * k);
+  EXPECT_OK(weft_decoder_new(
+      ctx, &(weft_decoder_options){.id = source.id, .blocks = rows, .eager = true}, &eager));
   while (!weft_decoder_complete(deferred)) {
     uint8_t datagram[24 + 24 + 600];
     size_t bytes;
     EXPECT_OK(weft_encoder_next(source.encoder, datagram, sizeof datagram, &bytes));
     const weft_status status = weft_decoder_add_datagram(deferred, datagram, bytes);
     EXPECT_STATUS(weft_decoder_add_datagram(eager, datagram, bytes), status);
+    for (size_t i = 0; i < n; i++)
+      if (weft_decoder_has_block(eager, i))
+        EXPECT(memcmp(rows + i * k, source.data + i * k, k) == 0);
     EXPECT(fixture_state(eager) == fixture_state(deferred));
   }
   fixture_check_decoded(&source, eager);
   fixture_check_decoded(&source, deferred);
   EXPECT(fixture_state(eager) == fixture_state(deferred));
   weft_decoder_free(eager);
+  free(rows);
   weft_decoder_free(deferred);
   fixture_source_free(&source);
   weft_ctx_free(ctx);

@@ -86,12 +86,20 @@ static void handles(world *w) {
   options.blocks_stride = (size_t)PTRDIFF_MAX / s->id.blocks + 1;
   if (s->id.blocks > 1)
     EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
-  options.id.blocks = 0;
-  EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
   const size_t capacity = fixture_below(2) ? 0 : world_out_of_range(s->id.blocks + 1);
   EXPECT_STATUS(weft_recoder_new(w->ctx, &s->id, capacity, &recoder), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_recoder_new(w->ctx, NULL, 1, &recoder), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_recoder_new(w->ctx, &options.id, 1, &recoder), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_new(w->ctx, &s->id, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_new(NULL, &s->id, 1, &recoder), WEFT_E_ARGUMENT);
+  const uint32_t none_of[3][2] = {{0, 1}, {WEFT_MAX_BLOCKS + 1, 1}, {1, 0}};
+  for (size_t i = 0; i < 3; i++) {
+    const weft_segment_id none = {.blocks = none_of[i][0], .block_bytes = none_of[i][1]};
+    options = (weft_decoder_options){.id = none};
+    EXPECT_STATUS(weft_decoder_new(w->ctx, &options, &decoder), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(weft_recoder_new(w->ctx, &none, 1, &recoder), WEFT_E_ARGUMENT);
+    EXPECT(weft_decoder_memory_bytes(&none, true) == 0);
+  }
+  EXPECT(weft_decoder_memory_bytes(NULL, true) == 0);
 }
 
 // Resets to segments of another shape, and with NULL arguments; the other checks verify that
@@ -255,7 +263,11 @@ static void recoding(world *w) {
                 WEFT_E_BUFFER);
   EXPECT_STATUS(weft_decoder_recode(d->decoder, NULL, room, &written), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_recoder_next(r->recoder, &byte, fixture_below(25), &written), WEFT_E_BUFFER);
+  EXPECT_STATUS(weft_decoder_recode(d->decoder, &byte, room, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_recode(NULL, &byte, room, &written), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_recoder_next(r->recoder, &byte, room, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_next(r->recoder, NULL, room, &written), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_next(NULL, &byte, room, &written), WEFT_E_ARGUMENT);
   EXPECT(byte == 0 && written == 5);
 }
 
@@ -296,6 +308,10 @@ static void packets(world *w) {
   size_t written = 5;
   world_packet_new(&p, r->of);
   const bool same = memcmp(&r->of->id, &d->of->id, sizeof d->of->id) == 0;
+  EXPECT_STATUS(weft_recoder_add(NULL, &p.packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_add(r->recoder, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_add(NULL, &p.packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_add(d->decoder, NULL), WEFT_E_ARGUMENT);
   const weft_status expected = damage(&p);
   EXPECT_STATUS(weft_recoder_add(r->recoder, &p.packet), expected);
   EXPECT_STATUS(weft_decoder_add(d->decoder, &p.packet),
@@ -311,6 +327,26 @@ static void packets(world *w) {
   }
   EXPECT(written == 5);
   free(p.payload);
+}
+
+// Decoders of two contexts, or none among others: no call takes them together.
+static void apart(world *w) {
+  const world_decoder *d = &w->decoder[fixture_below(DECODERS)];
+  const bool none = fixture_below(3) == 0;
+  weft_decoder *other = none ? NULL : fixture_decoder(w->other, &d->of->id);
+  weft_decoder *const two[2] = {d->decoder, other};
+  const weft_batch nothing[2] = {{.count = 0}, {.count = 0}};
+  EXPECT_STATUS(weft_decoders_recode(two, nothing, 2, NULL), WEFT_E_ARGUMENT);
+  world_packet p;
+  world_packet_new(&p, d->of);
+  weft_arrival arrival[2] = {{d->decoder, p.packet, WEFT_OK}, {other, p.packet, WEFT_OK}};
+  EXPECT_STATUS(weft_decoders_add(arrival, 2, WEFT_MEM_HOST, NULL), WEFT_E_ARGUMENT);
+  free(p.payload);
+  uint8_t out = 1;
+  weft_reading reading[2] = {{.decoder = d->decoder, .out = &out}, {.decoder = other, .out = &out}};
+  EXPECT_STATUS(weft_decoders_read(reading, 2, NULL), WEFT_E_ARGUMENT);
+  EXPECT(out == 1);
+  weft_decoder_free(other);
 }
 
 static void arrivals(world *w) {
@@ -370,6 +406,9 @@ static void datagrams(world *w) {
   EXPECT_STATUS(weft_decoder_add_datagram(d->decoder, exact, bytes), expected);
   EXPECT_STATUS(weft_recoder_add_datagram(r->recoder, exact, bytes), expected);
   EXPECT_STATUS(weft_decoder_add_datagram(d->decoder, NULL, bytes), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_add_datagram(NULL, exact, bytes), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_add_datagram(r->recoder, NULL, bytes), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_add_datagram(NULL, exact, bytes), WEFT_E_ARGUMENT);
   free(exact);
   free(datagram);
   free(p.payload);
@@ -382,6 +421,8 @@ static void reading(world *w) {
   uint8_t out[2] = {1, 1};
   EXPECT_STATUS(weft_decoder_block(d->decoder, world_out_of_range(n), &block), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decoder_block(d->decoder, 0, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_block(NULL, 0, &block), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_read(NULL, 0, 0, out), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decoder_read(d->decoder, world_out_of_range(total + 1), 0, out),
                 WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decoder_read(d->decoder, 1, world_out_of_range(total), out), WEFT_E_ARGUMENT);
@@ -487,8 +528,8 @@ static void decode_jobs(world *w) {
 }
 
 void world_refused(world *w) {
-  static void (*const calls[])(world *) = {segments,      handles,  memory,      encoder_batches,
-                                           encoder_calls, recoding, packets,     arrivals,
-                                           datagrams,     reading,  decode_jobs, again};
+  static void (*const calls[])(world *) = {
+      segments, handles, memory,    encoder_batches, encoder_calls, recoding, packets,
+      arrivals, apart,   datagrams, reading,         decode_jobs,   again};
   calls[fixture_below(sizeof calls / sizeof calls[0])](w);
 }

@@ -359,6 +359,16 @@ START_TEST(arguments_are_checked) {
   options.context_count = 2;
   options.repeatable = true; // which of two lanes is first cannot be repeated
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
+  options.repeatable = false;
+  weft_ctx *most[WEFT_SERVER_MAX_LANES];
+  for (size_t i = 0; i < WEFT_SERVER_MAX_LANES; i++)
+    most[i] = ctx;
+  options.contexts = most;
+  options.context_count = WEFT_SERVER_MAX_LANES;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_OK);
+  weft_server_free(server);
+  most[WEFT_SERVER_MAX_LANES - 1] = NULL;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
   server = server_on(&ctx, 1, NULL);
   const uint8_t data[SEGMENT_BYTES] = {1};
   const weft_segment_id id = server_id(0), empty = {7, 0, 0, K};

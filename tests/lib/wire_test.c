@@ -81,6 +81,7 @@ static void read_vector(char *line, vector *v) {
 
 static void check_coefficients(vector *v) {
   uint8_t out[BYTES_MAX];
+  memset(out, 0x5A, sizeof out); // not what the vector before left there
   v->packet.mode = mode_of(v->mode);
   EXPECT_OK(weft_packet_coefficients(&v->packet, out));
   EXPECT(v->wanted_bytes == v->packet.id.blocks);
@@ -91,6 +92,7 @@ static void check_packet(vector *v, bool session) {
   weft_packet *p = &v->packet;
   uint8_t out[BYTES_MAX];
   size_t bytes;
+  memset(out, 0x5A, sizeof out); // not what the vector before left there
   p->mode = mode_of(v->mode);
   if (p->mode == WEFT_PACKET_VECTOR)
     p->coefficients = v->coefficients;
@@ -106,6 +108,12 @@ static void check_packet(vector *v, bool session) {
         (session ? weft_packet_write_session : weft_packet_write)(p, out, capacity, &none),
         WEFT_E_BUFFER);
   }
+  EXPECT_OK((session ? weft_packet_write_session : weft_packet_write)(p, out, bytes, &bytes));
+
+  uint8_t coefficients[BYTES_MAX];
+  EXPECT_OK(weft_packet_coefficients(p, coefficients));
+  if (p->mode == WEFT_PACKET_VECTOR)
+    EXPECT(memcmp(coefficients, v->coefficients, p->id.blocks) == 0);
 
   weft_packet parsed;
   EXPECT_OK(session ? weft_packet_parse_session(v->wanted, v->wanted_bytes, p->id.stream,
@@ -211,10 +219,27 @@ START_TEST(sparse_seeds_of_any_shape) {
 END_TEST
 
 // Every length but the right one is refused; each is read from a heap block of exactly that length.
+static void check_lengths(const weft_packet *packet, bool session) {
+  uint8_t datagram[256];
+  size_t bytes;
+  EXPECT_OK((session ? weft_packet_write_session : weft_packet_write)(packet, datagram,
+                                                                      sizeof datagram, &bytes));
+  for (size_t length = 0; length < bytes + 40; length++) {
+    uint8_t *exact = fixture_malloc(length);
+    memcpy(exact, datagram, length);
+    weft_packet parsed;
+    EXPECT_STATUS(session ? weft_packet_parse_session(exact, length, packet->id.stream,
+                                                      packet->id.block_bytes, &parsed)
+                          : weft_packet_parse(exact, length, &parsed),
+                  length == bytes ? WEFT_OK : WEFT_E_MALFORMED);
+    free(exact);
+  }
+}
+
 START_TEST(only_the_exact_length_is_read) {
   fixture_start(1);
   const weft_segment_id id = fixture_id(7, 33);
-  uint8_t coefficients[7], payload[33], datagram[256];
+  uint8_t coefficients[7], payload[33];
   fixture_fill(coefficients, sizeof coefficients);
   fixture_fill(payload, sizeof payload);
   for (int mode = 0; mode < 4; mode++) {
@@ -225,17 +250,52 @@ START_TEST(only_the_exact_length_is_read) {
                                 .density_q16 = 9,
                                 .coefficients = coefficients,
                                 .payload = payload};
-    size_t bytes;
-    EXPECT_OK(weft_packet_write(&packet, datagram, sizeof datagram, &bytes));
-    for (size_t length = 0; length < bytes + 40; length++) {
-      uint8_t *exact = fixture_malloc(length);
-      memcpy(exact, datagram, length);
-      weft_packet parsed;
-      EXPECT_STATUS(weft_packet_parse(exact, length, &parsed),
-                    length == bytes ? WEFT_OK : WEFT_E_MALFORMED);
-      free(exact);
-    }
+    check_lengths(&packet, false);
+    check_lengths(&packet, true);
   }
+}
+END_TEST
+
+// Expects that a datagram of a session with k = 2 is refused, and `out` left as it was.
+static void check_session_reject(const uint8_t *datagram, size_t bytes, weft_status status) {
+  weft_packet untouched, parsed;
+  memset(&untouched, 0x5A, sizeof untouched);
+  memcpy(&parsed, &untouched, sizeof parsed);
+  EXPECT_STATUS(weft_packet_parse_session(datagram, bytes, 1, 2, &parsed), status);
+  EXPECT(memcmp(&parsed, &untouched, sizeof parsed) == 0);
+}
+
+// What docs/wire.md refuses is refused in a session, too.
+START_TEST(sessions_refuse_damage) {
+  static const struct {
+    size_t at;
+    uint8_t value;
+    weft_status status;
+  } damage[] = {
+      {0, 0, WEFT_E_VERSION},     {0, 2, WEFT_E_VERSION},    {1, 4, WEFT_E_MALFORMED},
+      {1, 255, WEFT_E_MALFORMED}, {13, 3, WEFT_E_MALFORMED}, {12, 1, WEFT_E_MALFORMED},
+  };
+  const uint8_t block[2] = {0};
+  uint8_t datagram[64];
+  size_t bytes;
+  weft_packet packet = {.id = {1, 2, 3, 2}, .mode = WEFT_PACKET_SYSTEMATIC, .payload = block};
+  for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+    EXPECT_OK(weft_packet_write_session(&packet, datagram, sizeof datagram, &bytes));
+    datagram[damage[i].at] = damage[i].value;
+    check_session_reject(datagram, bytes, damage[i].status);
+  }
+  packet.mode = WEFT_PACKET_DENSE; // its length does not depend on n
+  for (size_t n = 0; n <= 1025; n += 1025) {
+    EXPECT_OK(weft_packet_write_session(&packet, datagram, sizeof datagram, &bytes));
+    datagram[2] = (uint8_t)(n >> 8);
+    datagram[3] = (uint8_t)n;
+    check_session_reject(datagram, bytes, WEFT_E_MALFORMED);
+  }
+  packet.mode = WEFT_PACKET_SPARSE;
+  packet.density_q16 = 1;
+  EXPECT_OK(weft_packet_write_session(&packet, datagram, sizeof datagram, &bytes));
+  datagram[21] = 0;
+  check_session_reject(datagram, bytes, WEFT_E_MALFORMED);
 }
 END_TEST
 
@@ -262,25 +322,108 @@ START_TEST(header_alone_and_in_place) {
 }
 END_TEST
 
+// Expects that neither way to write a packet writes anything.
+static void check_unwritten(const weft_packet *packet, size_t capacity, weft_status status) {
+  uint8_t untouched[64], datagram[64];
+  memset(untouched, 0x5A, sizeof untouched);
+  memcpy(datagram, untouched, sizeof datagram);
+  size_t written = 77;
+  EXPECT_STATUS(weft_packet_write(packet, datagram, capacity, &written), status);
+  EXPECT_STATUS(weft_packet_write_session(packet, datagram, capacity, &written), status);
+  EXPECT(written == 77);
+  EXPECT(memcmp(datagram, untouched, sizeof datagram) == 0);
+}
+
 START_TEST(arguments_out_of_range) {
   uint8_t bytes[64] = {0};
   size_t written;
   weft_packet packet = {.id = fixture_id(3, 2), .mode = WEFT_PACKET_DENSE, .payload = bytes};
-  EXPECT_STATUS(weft_packet_write(NULL, bytes, 64, &written), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_packet_write(&packet, NULL, 64, &written), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_packet_parse(NULL, 1, &packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_write(&packet, bytes, 64, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_write_session(&packet, NULL, 64, &written), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_write_session(&packet, bytes, 64, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_coefficients(NULL, bytes), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_coefficients(&packet, NULL), WEFT_E_ARGUMENT);
+  check_unwritten(NULL, 64, WEFT_E_ARGUMENT);
+  for (size_t capacity = 0; capacity < 12 + 8 + 2; capacity++)
+    check_unwritten(&packet, capacity, WEFT_E_BUFFER);
   packet.mode = WEFT_PACKET_SPARSE; // density 0
-  EXPECT_STATUS(weft_packet_write(&packet, bytes, 64, &written), WEFT_E_ARGUMENT);
+  check_unwritten(&packet, 64, WEFT_E_ARGUMENT);
   packet.mode = WEFT_PACKET_SYSTEMATIC;
   packet.index = 3;
+  check_unwritten(&packet, 64, WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
   packet.mode = WEFT_PACKET_VECTOR; // without coefficients
+  check_unwritten(&packet, 64, WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
   packet.mode = (weft_packet_mode)4;
+  check_unwritten(&packet, 64, WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
   EXPECT(weft_packet_bytes(&packet.id, (weft_packet_mode)4) == 0);
-  packet.id.blocks = 1025;
-  EXPECT(weft_packet_bytes(&packet.id, WEFT_PACKET_DENSE) == 0);
+  EXPECT(weft_packet_session_bytes(&packet.id, (weft_packet_mode)4) == 0);
+}
+END_TEST
+
+START_TEST(parsing_needs_its_arguments) {
+  static const uint8_t session[12 + 2 + 2] = {1, 0, 0, 3},
+                                        whole[24 + 2 + 2] = {1, 0, 0, 3, [7] = 2};
+  weft_packet packet;
+  EXPECT_OK(weft_packet_parse(whole, sizeof whole, &packet));
+  EXPECT_STATUS(weft_packet_parse(NULL, sizeof whole, &packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_parse(whole, sizeof whole, NULL), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_packet_parse_session(session, sizeof session, 1, 2, &packet));
+  EXPECT_STATUS(weft_packet_parse_session(NULL, 16, 1, 2, &packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_parse_session(session, 16, 1, 2, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_parse_session(session, 14, 1, 0, &packet), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_parse_session(session, 16, 1, WEFT_MAX_BLOCK_BYTES + 1, &packet),
+                WEFT_E_ARGUMENT);
+  // The largest k is none too many: the datagram is then merely too short.
+  EXPECT_STATUS(weft_packet_parse_session(session, 16, 1, WEFT_MAX_BLOCK_BYTES, &packet),
+                WEFT_E_MALFORMED);
+}
+END_TEST
+
+// Expects that a packet of this shape is written and read, or that it is refused everywhere.
+static void check_shape(const weft_segment_id *id, bool valid, uint8_t *datagram, size_t capacity) {
+  const size_t body = valid ? 8 + id->block_bytes : 0;
+  EXPECT(weft_packet_bytes(id, WEFT_PACKET_DENSE) == (valid ? 24 + body : 0));
+  EXPECT(weft_packet_session_bytes(id, WEFT_PACKET_DENSE) == (valid ? 12 + body : 0));
+  const weft_packet packet = {.id = *id, .mode = WEFT_PACKET_DENSE, .payload = datagram + 24 + 8};
+  const weft_status status = valid ? WEFT_OK : WEFT_E_ARGUMENT;
+  uint8_t coefficients[WEFT_MAX_BLOCKS];
+  EXPECT_STATUS(weft_packet_coefficients(&packet, coefficients), status);
+  weft_packet parsed;
+  size_t written;
+  EXPECT_STATUS(weft_packet_write(&packet, datagram, capacity, &written), status);
+  if (valid) {
+    EXPECT_OK(weft_packet_parse(datagram, written, &parsed));
+    EXPECT(parsed.id.blocks == id->blocks && parsed.id.block_bytes == id->block_bytes);
+  }
+  EXPECT_STATUS(weft_packet_write_session(&packet, datagram, capacity, &written), status);
+  if (valid) {
+    EXPECT_OK(weft_packet_parse_session(datagram, written, id->stream, id->block_bytes, &parsed));
+    EXPECT(parsed.id.blocks == id->blocks && parsed.id.block_bytes == id->block_bytes);
+  }
+}
+
+START_TEST(limits_of_shapes) {
+  static const struct {
+    uint32_t n, k;
+    bool valid;
+  } shapes[] = {
+      {1, 1, true},  {WEFT_MAX_BLOCKS, WEFT_MAX_BLOCK_BYTES, true},
+      {0, 1, false}, {WEFT_MAX_BLOCKS + 1, 1, false},
+      {1, 0, false}, {1, WEFT_MAX_BLOCK_BYTES + 1, false},
+  };
+  EXPECT(weft_packet_bytes(NULL, WEFT_PACKET_DENSE) == 0);
+  EXPECT(weft_packet_session_bytes(NULL, WEFT_PACKET_DENSE) == 0);
+  const size_t capacity = 24 + 8 + WEFT_MAX_BLOCK_BYTES + 1;
+  uint8_t *datagram = fixture_malloc(capacity);
+  memset(datagram, 0, capacity);
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    check_shape(&(weft_segment_id){1, 2, shapes[i].n, shapes[i].k}, shapes[i].valid, datagram,
+                capacity);
+  free(datagram);
 }
 END_TEST
 
@@ -304,8 +447,11 @@ int main(void) {
   tcase_add_test(tcase, vectors_of_the_document);
   tcase_add_test(tcase, sparse_seeds_of_any_shape);
   tcase_add_test(tcase, only_the_exact_length_is_read);
+  tcase_add_test(tcase, sessions_refuse_damage);
   tcase_add_test(tcase, header_alone_and_in_place);
   tcase_add_test(tcase, arguments_out_of_range);
+  tcase_add_test(tcase, parsing_needs_its_arguments);
+  tcase_add_test(tcase, limits_of_shapes);
   tcase_add_test(tcase, room_for_any_mode);
   suite_add_tcase(suite, tcase);
   return test_main(suite);

@@ -92,6 +92,13 @@ START_TEST(no_shard_can_be_read) {
   expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
   expect_says(&f, "intact header");
   expect_says(&f, strerror(bad.error));
+  // If all of them are.
+  memset(&bad, 0, sizeof bad);
+  files_flip(files_shard(&f, 0), 100, 1);
+  expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  char none[64];
+  snprintf(none, sizeof none, ": none of its %d shards has an intact header", K + M);
+  ck_assert_msg(ends(f.report.error, none), "%s", f.report.error);
   files_end(&f);
 }
 END_TEST
@@ -124,6 +131,8 @@ START_TEST(scrub_goes_on_past_a_shard_that_takes_no_writes) {
   expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_SCRUB), &f);
   expect_says(&f, "shard-001.weft: ");
   expect_says(&f, strerror(bad.error));
+  expect_says(&f, ": repair rebuilds it");
+  ck_assert_int_eq(strstr(f.report.error, "if the folder itself takes new files") != NULL, _i == 2);
   ck_assert_uint_eq(f.report.corrupt_chunks, 2);
   ck_assert_uint_eq(f.report.mended_chunks, 1);
   refuse(-1);
@@ -145,6 +154,8 @@ START_TEST(repair_makes_a_shard_anew_that_takes_no_writes) {
   refuse(_i);
   // A disk whose sync failed may have lost more: that is reported.
   expect(_i == 1 ? WEFT_E_IO : WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  if (_i == 1)
+    expect_says(&f, "; it was rebuilt");
   ck_assert_uint_eq(f.report.mended_shards, 2);
   ck_assert_uint_eq(f.report.corrupt_chunks, 2);
   ck_assert_uint_eq(f.report.mended_chunks, 2);

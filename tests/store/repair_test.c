@@ -148,6 +148,43 @@ START_TEST(the_end_is_lost) {
 }
 END_TEST
 
+// How far repair reads is decided by the shards that are long enough, wherever the short one is.
+START_TEST(one_shard_ends_early) {
+  files f;
+  begin(&f, 58);
+  for (size_t i = 0; i < 3; i++) {
+    ck_assert_int_eq(truncate(files_shard(&f, i), 256 + 10), 0);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+    files_expect_data(&f);
+  }
+  files_end(&f);
+}
+END_TEST
+
+static bool stop(void *user, uint64_t done, uint64_t total) {
+  (void)user, (void)done, (void)total;
+  return false;
+}
+
+// A repair that was stopped made no shard: what it had rebuilt is incomplete.
+START_TEST(repair_is_stopped) {
+  files f;
+  begin(&f, 59);
+  unlink(files_shard(&f, 2));
+  f.options.keep_on = stop;
+  expect(WEFT_E_STOPPED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  f.options.keep_on = NULL;
+  ck_assert_uint_eq(f.report.mended_shards, 0);
+  ck_assert_int_ne(access(files_shard(&f, 2), F_OK), 0);
+  expect_no_scratch(&f);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
 // The name of the missing shard is the only copy of another, and is not reused.
 START_TEST(no_name_is_taken) {
   files f;
@@ -392,6 +429,8 @@ int main(void) {
   tcase_add_test(tests, each_call_judges_for_itself);
   tcase_add_loop_test(tests, one_stripe_is_lost, 0, 6);
   tcase_add_test(tests, the_end_is_lost);
+  tcase_add_test(tests, one_shard_ends_early);
+  tcase_add_test(tests, repair_is_stopped);
   tcase_add_test(tests, no_name_is_taken);
   tcase_add_loop_test(tests, a_folder_is_in_the_way, 0, 4);
   tcase_add_loop_test(tests, a_folder_has_the_name_that_is_waited_for, 0, 2);

@@ -82,6 +82,17 @@ static void expect_state(files *f, size_t shard, weft_shard_state wanted) {
   ck_assert_msg(state == wanted, "shard %zu is %s: %s", shard, weft_shard_state_name(state), text);
 }
 
+// Checks what `weft store info` shows of a shard, also of a set that is refused.
+static void expect_look(files *f, size_t shard, weft_shard_state wanted, const char *says) {
+  weft_store *store;
+  f->report = (weft_store_report){0};
+  expect(WEFT_OK, weft_store_open(&f->options, f->folder, WEFT_STORE_LOOK, &f->report, &store), f);
+  const weft_store_info info = weft_store_get_info(store);
+  ck_assert_int_eq(info.shards[shard].state, wanted);
+  ck_assert_msg(strstr(info.shards[shard].text, says), "%s", info.shards[shard].text);
+  weft_store_close(store);
+}
+
 // More shards come from a backup than the set can miss: the rest show that there was an update.
 START_TEST(rolled_back) {
   files f;
@@ -94,6 +105,8 @@ START_TEST(rolled_back) {
   for (size_t i = 1; i < 4; i++)
     move_in(&f, i, 1);
   expect_refused(&f, "have generation 2");
+  expect_look(&f, 4, WEFT_SHARD_NEWER, "they are from before an update");
+  expect_look(&f, 0, WEFT_SHARD_GOOD, "");
   move_out(&f, 4, 2);
   move_out(&f, 5, 2);
   files_expect_data(&f); // the user chose the old state
@@ -130,6 +143,8 @@ START_TEST(updated_apart) {
   move_in(&f, 0, 2);
   move_in(&f, 1, 2);
   expect_refused(&f, "different updates");
+  expect_look(&f, 0, WEFT_SHARD_GOOD, "");
+  expect_look(&f, 2, WEFT_SHARD_STALE, "it received a different update");
   move_out(&f, 0, 2);
   move_out(&f, 1, 2);
   expect_patched(&f, patch_b);

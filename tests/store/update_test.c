@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/store/files.h"
@@ -126,9 +127,56 @@ START_TEST(input_that_is_too_long) {
   f.options.io = &io;
   expect(WEFT_E_ARGUMENT, files_update(&f, AT, f.data, LENGTH - AT + 1), &f);
   ck_assert_msg(strstr(f.report.error, "go past the end of the data"), "%s", f.report.error);
+  expect(WEFT_E_ARGUMENT, files_update(&f, LENGTH + 1, f.data, 1), &f);
+  ck_assert_msg(strstr(f.report.error, "offset 5001 is past the end"), "%s", f.report.error);
   ck_assert(!asked);
   f.options.io = &files_faulty_io;
   expect_untouched(&f);
+  files_end(&f);
+}
+END_TEST
+
+static bool committed;
+
+static int rename_and_tell(const char *from, const char *to) {
+  committed = true;
+  return files_faulty_io.rename(from, to);
+}
+
+static int fsync_no_names(int fd) {
+  struct stat about;
+  if (committed && fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
+    errno = EIO;
+    return -1;
+  }
+  return files_faulty_io.fsync(fd);
+}
+
+// No chunk is written before the journal's name is on the disk: a power failure could otherwise
+// leave chunks half written, and nothing to complete them from.
+START_TEST(name_that_cannot_be_synced) {
+  files f;
+  begin(&f, 49);
+  uint8_t *before[6];
+  size_t bytes[6], count = 0;
+  for (size_t i = 0; i < 6; i++)
+    before[i] = files_get(files_shard(&f, i), &bytes[i]);
+  weft_store_io io = files_faulty_io;
+  io.rename = rename_and_tell;
+  io.fsync = fsync_no_names;
+  committed = false;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_update(&f, AT, patch, PATCH), &f);
+  ck_assert_msg(strstr(f.report.error, "the update is committed"), "%s", f.report.error);
+  for (size_t i = 0; i < 6; i++) {
+    uint8_t *now = files_get(files_shard(&f, i), &count);
+    ck_assert(count == bytes[i] && memcmp(now, before[i], count) == 0);
+    free(now);
+    free(before[i]);
+  }
+  f.options.io = &files_faulty_io;
+  memcpy(f.data + AT, patch, PATCH);
+  files_expect_data(&f);
   files_end(&f);
 }
 END_TEST
@@ -289,6 +337,11 @@ START_TEST(stripe_that_is_replaced) {
   expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   files_expect_data(&f);
+  unlink(files_shard(&f, 1)); // k shards are left, with a chunk too few of this stripe
+  unlink(files_shard(&f, 5));
+  files_flip(files_shard(&f, 0), FIRST_CHUNK + SEALED + 7, 1);
+  expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
+  files_expect_data(&f);
   files_wipe(&f);
   f.length = LENGTH - 300; // the last stripe is incomplete
   expect(WEFT_OK, files_encode(&f, "cauchy", 4, 2, STRIPE), &f);
@@ -395,6 +448,7 @@ int main(void) {
   tcase_add_test(tests, journal_that_cannot_be_carried_out);
   tcase_add_test(tests, input_that_is_cut);
   tcase_add_test(tests, input_that_is_too_long);
+  tcase_add_test(tests, name_that_cannot_be_synced);
   tcase_add_test(tests, retried_with_other_bytes);
   tcase_add_test(tests, nothing_after_one_that_holds);
   tcase_add_test(tests, stripe_that_contradicts_itself);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "store/format.h"
 #include "tests/store/files.h"
 #include "tests/support/test_main.h"
 
@@ -217,6 +218,41 @@ START_TEST(withheld_while_an_update_is_pending) {
 }
 END_TEST
 
+// The disk with the journal goes away while it is read: that is no damage, and nothing is done
+// without it.
+static off_t cut_off;
+
+static ssize_t read_journal_up_to(int fd, const struct iovec *parts, int count, off_t offset) {
+  struct stat its, about;
+  if (offset >= cut_off && fstat(fd, &its) == 0 && stat(journal, &about) == 0 &&
+      its.st_ino == about.st_ino) {
+    errno = ETIMEDOUT;
+    return -1;
+  }
+  return files_faulty_io.preadv(fd, parts, count, offset);
+}
+
+START_TEST(the_journal_is_withheld) {
+  files f;
+  uint8_t patch[900], *out;
+  size_t count;
+  memset(patch, 0x5A, sizeof patch);
+  begin(&f, 128);
+  commit_only(&f, 100, patch, sizeof patch);
+  io.preadv = read_journal_up_to;
+  cut_off = _i ? WEFT_STORE_JOURNAL_BYTES : 0; // its first record, or its head
+  expect(WEFT_E_IO, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  says(&f, "/update.journal: Connection timed out");
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_int_eq(access(journal, F_OK), 0);
+  io.preadv = files_faulty_io.preadv;
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // What a killed call left under .new stays, too: it may be the shard's only copy.
 START_TEST(a_leftover_is_withheld) {
   files f;
@@ -351,6 +387,7 @@ int main(void) {
   tcase_add_test(tests, a_bad_disk_is_no_refusal);
   tcase_add_test(tests, too_many_are_withheld);
   tcase_add_loop_test(tests, withheld_while_an_update_is_pending, 0, 2);
+  tcase_add_loop_test(tests, the_journal_is_withheld, 0, 2);
   tcase_add_loop_test(tests, a_leftover_is_withheld, 0, 3);
   tcase_add_test(tests, the_name_is_withheld);
   tcase_add_loop_test(tests, something_else_has_the_name, 0, 4);

@@ -75,8 +75,10 @@ size_t weft_packet_session_bytes(const weft_segment_id *id, weft_packet_mode mod
 
 // Parses what follows the header. `out` already has mode and id.
 static weft_status parse_body(const uint8_t *body, size_t bytes, weft_packet *out) {
+  if (!weft_segment_id_valid(&out->id))
+    return WEFT_E_MALFORMED;
   const size_t mode_data = mode_bytes(out->id.blocks, out->mode);
-  if (bytes != mode_data + out->id.block_bytes)
+  if (mode_data == 0 || bytes != mode_data + out->id.block_bytes)
     return WEFT_E_MALFORMED;
   switch (out->mode) {
   case WEFT_PACKET_SYSTEMATIC:

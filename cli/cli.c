@@ -2,7 +2,6 @@
 // What the subcommands share: messages, options, signals, progress, quantities.
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
-#include "tools/printable.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +16,8 @@
 #include <unistd.h>
 
 #include <jansson.h>
+
+#include "tools/printable.h"
 
 static GString *held_text, *held_objects;
 static FILE *objects; // NULL: errors are not printed as JSON

@@ -8,13 +8,11 @@
 
 #define NAME "sim"
 
-static const char summary[] = "SCENARIO is a shipped one (--list), a file, or the run.json of a "
-                              "run to repeat; the default is\n"
-                              "flash-crowd. Runs it in virtual time with the peer's own engine, "
-                              "reports what viewers saw and\n"
-                              "what the source sent, and writes run.json, summary.csv, peers.csv, "
-                              "series.csv, trace.jsonl and\n"
-                              "report.html into a folder.";
+static const char summary[] =
+    "SCENARIO is a shipped one (--list), a file, or the run.json of a run to repeat; the default\n"
+    "is flash-crowd. Runs it in virtual time with the peer's own engine, reports what viewers saw\n"
+    "and what the source sent, and writes run.json, summary.csv, peers.csv, series.csv,\n"
+    "trace.jsonl and report.html into a folder.";
 
 static const char description[] =
     "In brackets: the default where neither the scenario nor a flag sets the key. Numbers accept\n"

@@ -107,9 +107,10 @@ static void add_classes(const sim_sweep_state *s, json_t *common) {
   json_array_foreach(classes, i, class) {
     const char *field, *name = json_string_value(json_object_get(class, "name"));
     g_autofree char *group = g_strdup_printf("class %s", name);
-    json_object_foreach(class, field,
-                        value) if (json_is_number(value) && strcmp(field, "share") != 0)
+    json_object_foreach(class, field, value) {
+      if (json_is_number(value) && strcmp(field, "share") != 0)
         json_array_append_new(common, json_pack("[s, s, O]", group, field, value));
+    }
   }
   json_decref(classes);
 }

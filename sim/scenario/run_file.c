@@ -79,8 +79,9 @@ bool weft_sim_load_run_file(weft_sim_parameters *parameters, const char *text, c
   const char *name = json_string_value(json_object_get(run, "scenario"));
   size_t i;
   bool good = json_is_object(values) && name && set_keys(parameters, values, why);
-  json_array_foreach(json_object_get(values, "classes"), i, class) good =
-      good && set_class(parameters, class, why);
+  json_array_foreach(json_object_get(values, "classes"), i, class) {
+    good = good && set_class(parameters, class, why);
+  }
   if (good)
     snprintf(parameters->name, sizeof parameters->name, "%.40s", name);
   else

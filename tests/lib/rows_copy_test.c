@@ -53,10 +53,19 @@ static const size_t threads_of[] = {1, 2, 5};
 static const size_t row_bytes_of[] = {1, 37, 1400, 4096, 70001, 3 << 20};
 static const size_t bytes_in[] = {1, 5000, 131071, 131072, 700000, 5 << 20};
 
-// Some rows of any size, and a part of them that begins anywhere and goes on to their end.
-static rows rows_draw(test_rng *rng, size_t bytes, weft_rows_part *part) {
-  const size_t kind = test_rng_below(rng, sizeof row_bytes_of / sizeof *row_bytes_of);
-  const rows r = rows_new(rng, row_bytes_of[kind], bytes);
+enum {
+  ROW_KINDS = sizeof row_bytes_of / sizeof *row_bytes_of,
+  SIZES = sizeof bytes_in / sizeof *bytes_in,
+  TURNS = ROW_KINDS * SIZES
+};
+
+// Makes the rows that part i of a turn's list is of, which begins anywhere in them and goes on to
+// their end. Each turn begins with rows of another size and number; smaller ones of any size
+// follow.
+static rows rows_in_turn(test_rng *rng, size_t turn, size_t i, weft_rows_part *part) {
+  const size_t kind = i ? test_rng_below(rng, ROW_KINDS) : turn % ROW_KINDS;
+  const size_t bytes = bytes_in[turn / ROW_KINDS];
+  const rows r = rows_new(rng, row_bytes_of[kind], i ? bytes / PARTS : bytes);
   const size_t at = test_rng_below(rng, (uint32_t)bytes_of(&r));
   *part = (weft_rows_part){.row_bytes = r.row_bytes, .at = at, .bytes = bytes_of(&r) - at};
   return r;
@@ -79,12 +88,12 @@ START_TEST(rows_are_gathered) {
   test_rng rng = test_rng_new(test_seed(), 85);
   weft_pool *pool = pool_of(&memory, threads_of[_i]);
   weft_rows_gather(pool, NULL);
-  for (size_t b = 0; b < sizeof bytes_in / sizeof *bytes_in; b++) {
+  for (size_t turn = 0; turn < TURNS; turn++) {
     rows r[PARTS];
     weft_gathering g[PARTS];
     for (size_t i = 0; i < PARTS; i++) {
       weft_rows_part part;
-      r[i] = rows_draw(&rng, bytes_in[b] / PARTS, &part);
+      r[i] = rows_in_turn(&rng, turn, i, &part);
       test_rng_fill(&rng, r[i].memory, room(&r[i]));
       part.next = i + 1 < PARTS ? &g[i + 1].part : NULL;
       uint8_t *to = malloc(part.bytes + 2);
@@ -125,12 +134,12 @@ START_TEST(results_are_delivered) {
   test_rng rng = test_rng_new(test_seed(), 86);
   weft_pool *pool = pool_of(&memory, threads_of[_i]);
   weft_rows_deliver(pool, NULL);
-  for (size_t b = 0; b < sizeof bytes_in / sizeof *bytes_in; b++) {
+  for (size_t turn = 0; turn < TURNS; turn++) {
     rows r[PARTS];
     weft_delivery d[PARTS];
     for (size_t i = 0; i < PARTS; i++) {
       weft_rows_part part;
-      r[i] = rows_draw(&rng, bytes_in[b] / PARTS, &part);
+      r[i] = rows_in_turn(&rng, turn, i, &part);
       part.next = i + 1 < PARTS ? &d[i + 1].part : NULL;
       uint8_t *from = malloc(part.bytes);
       test_rng_fill(&rng, from, part.bytes);

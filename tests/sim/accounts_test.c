@@ -142,9 +142,10 @@ END_TEST
 
 // Packets lost on the path do not use the downlink: offered more than it can carry, it is full
 // whatever the loss, and carries no more than its rate. At a loss of one half the source knows too
-// little to fill it; it was 0.44 before. The most of two swarms: in one of 75, no viewer of ten
-// gets that much.
+// little to fill it; it was 0.44 before. Judged by the mean of four swarms: in one of 75, no viewer
+// of ten gets that much.
 START_TEST(the_downlink_carries_what_the_path_left) {
+  enum { SWARMS = 4 };
   const char *const losses[] = {"0", "0.2", "0.5"};
   const double least[] = {0.93e6, 0.93e6, 0.65e6};
   for (size_t l = 0; l < 3; l++) {
@@ -154,17 +155,19 @@ START_TEST(the_downlink_carries_what_the_path_left) {
         "duration",      "40 s", "fidelity", fidelities[_i], NULL};
     weft_sim_parameters p = sim_fixture_with(NULL, settings);
     p.classes[0].down_bits_per_s = 1000000;
-    double most = 0;
-    for (int run = 0; run < 2; run++, p.seed++) {
+    double sum = 0;
+    for (int run = 0; run < SWARMS; run++, p.seed++) {
       const weft_sim_options options = {.parameters = &p, .threads = 2};
       weft_sim_result r;
       weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+      double most = 0;
       for (size_t i = 0; i < r.viewer_count; i++)
         most = fmax(most, (double)r.viewers[i].received_bytes * 8 / ((double)r.end_us / 1e6));
       weft_sim_swarm_free(swarm);
+      EXPECT_BELOW(most, 1e6);
+      sum += most;
     }
-    EXPECT_LEAST(most, least[l]);
-    EXPECT_BELOW(most, 1e6);
+    EXPECT_LEAST(sum / SWARMS, least[l]);
   }
 }
 END_TEST

@@ -69,15 +69,20 @@ START_TEST(two_files_in_one_folder) {
 }
 END_TEST
 
+// Checks that the file is read whatever the other one's shards, before and after a repair.
+static void expect_read_and_mended(files *f, files *other) {
+  files_expect_data(f);
+  expect(WEFT_OK, files_mend(f, WEFT_STORE_REPAIR), f);
+  files_expect_data(f);
+  files_end(other);
+  files_end(f);
+}
+
 // The larger number of shards does not count if it is too small to read the file.
 START_TEST(whose_shards_are_enough_is_read) {
   files f, other;
   begin(&f, 2, 4, &other, 10, 4, 6, 14);
-  files_expect_data(&f);
-  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
-  files_expect_data(&f);
-  files_end(&other);
-  files_end(&f);
+  expect_read_and_mended(&f, &other);
 }
 END_TEST
 
@@ -90,11 +95,7 @@ START_TEST(copies_have_no_vote) {
     snprintf(copy, sizeof copy, "%s", files_shard(&f, i));
     files_copy(files_shard(&other, 7), copy);
   }
-  files_expect_data(&f);
-  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
-  files_expect_data(&f);
-  files_end(&other);
-  files_end(&f);
+  expect_read_and_mended(&f, &other);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 
 enum {
   LOADED_US = 5000000, // for streams that play: a source can load again what it loads
-  LEAST_MAPS = 4       // bulk: so many repeated maps fit into any patience
+  LEAST_TIMES = 4      // bulk: so many repetitions of what it has to say fit into any patience
 };
 
 // How long a neighbour may make no progress; 0: no limit.
@@ -19,11 +19,15 @@ static int64_t patience(const weft_engine *e) {
   return !weft_is_paced(e) ? e->options->patience_us : weft_loads(e) ? LOADED_US : 0;
 }
 
-// The same for a neighbour that sends maps. Each supplier draws anew after each map whether it
-// sends one of the last packets, so honest peers get none now and then, and then have nothing to
-// say until they repeat the map: a shorter patience would give them up for that.
-static int64_t patience_if_mapped(const weft_engine *e) {
-  const int64_t least_us = weft_is_paced(e) ? 0 : LEAST_MAPS * WEFT_TIMER(e, map_idle_us, 1000000);
+// The same, for this neighbour. A HELLO or a map may be lost and is repeated. Besides, each
+// supplier draws anew after each map whether it sends one of the last packets, so honest peers get
+// none now and then, and have nothing to say until they repeat the map. A shorter patience would
+// give them up for that.
+static int64_t patience_with(const weft_engine *e, const weft_neighbour *n) {
+  const int64_t repeats_us = n->state == WEFT_NEIGHBOUR_GREETING
+                                 ? WEFT_TIMER(e, hello_us, 200000)
+                                 : WEFT_TIMER(e, map_idle_us, 1000000);
+  const int64_t least_us = weft_is_paced(e) ? 0 : LEAST_TIMES * repeats_us;
   const int64_t patience_us = patience(e);
   return patience_us > least_us ? patience_us : least_us;
 }
@@ -67,17 +71,17 @@ void weft_wait_heard(weft_engine *e, size_t index, bool first_word, int64_t now_
 }
 
 int64_t weft_wait_deadline(const weft_engine *e, size_t index) {
-  const int64_t patience_us = patience(e);
-  if (!patience_us || weft_given_up(e, index) || e->neighbours[index].finished)
+  const weft_neighbour *n = &e->neighbours[index];
+  if (!patience(e) || weft_given_up(e, index) || n->finished)
     return WEFT_ENGINE_NEVER;
   const weft_wait *w = &e->waits[index];
-  if (!e->neighbours[index].mapped)
-    return w->since_us + patience_us;
+  if (!n->mapped)
+    return w->since_us + patience_with(e, n);
   if (!was_here(e, w->lacks))
     return WEFT_ENGINE_NEVER;
   const int64_t here_us = here(e, w->lacks) ? weft_window_slot(e, w->lacks)->solo_us : 0;
   const int64_t since_us = here_us > w->since_us ? here_us : w->since_us;
-  return since_us + (w->has_room ? 1 : 2) * patience_if_mapped(e);
+  return since_us + (w->has_room ? 1 : 2) * patience_with(e, n);
 }
 
 void weft_wait_look(weft_engine *e, size_t index, int64_t now_us) {

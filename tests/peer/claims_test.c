@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neighbours that claim to lack everything, for ever: no fetch or playback waits for them without
 // limit, and the nodes that wait meanwhile lose nothing.
+#include "peer/engine/messages.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -129,22 +130,53 @@ START_TEST(who_says_nothing_gets_no_more_time) {
 }
 END_TEST
 
-static fixture_fate nothing_arrives_for_a_while(swarm *s, size_t from, size_t to) {
-  const bool silent = s->now_us >= SECOND / 2 && s->now_us < 3 * SECOND;
-  return silent ? (fixture_fate){.copies = 0} : swarm_lossy(s, from, to);
+// What is lost from `lost_from_us` until `lost_until_us`: of this kind, or all.
+static int64_t lost_from_us, lost_until_us;
+static uint8_t lost_kind;
+
+static fixture_fate some_lost(swarm *s, size_t from, size_t to) {
+  const bool lost = s->now_us >= lost_from_us && s->now_us < lost_until_us &&
+                    (!lost_kind || s->kind == lost_kind);
+  return lost ? (fixture_fate){.copies = 0} : swarm_lossy(s, from, to);
+}
+
+static swarm *impatient(uint64_t salt) {
+  swarm *s = fetchers(salt, WEFT_MODE_BULK, SECOND / 10);
+  lost_from_us = lost_until_us = lost_kind = 0;
+  s->fate = some_lost;
+  swarm_connect(s, 1, 0);
+  return s;
 }
 
 // A patience that is shorter than what some repeated maps take gives up nobody who sends maps: the
 // source would drop what the peer lacks.
 START_TEST(patience_outlasts_some_maps) {
-  swarm *s = fetchers(7, WEFT_MODE_BULK, SECOND / 10);
-  s->fate = nothing_arrives_for_a_while;
-  swarm_connect(s, 1, 0);
-  swarm_run(s, SECOND / 2);
+  swarm *s = impatient(7);
+  while (s->node[1].read == 0 && s->now_us < 4 * SECOND)
+    swarm_run(s, s->now_us + SECOND / 100);
   EXPECT(s->node[1].read > 0 && s->node[1].read < SEGMENTS);
-  swarm_run(s, 4 * PATIENCE);
+  lost_from_us = s->now_us;
+  lost_until_us = s->now_us + 5 * SECOND / 2;
+  swarm_run(s, s->now_us + 4 * PATIENCE);
   EXPECT(s->node[1].read == SEGMENTS && !s->node[1].wrong);
   swarm_free(s);
+}
+END_TEST
+
+// Nor one whose first words are lost, which are repeated. (HELLOs each 200 ms, maps each second.)
+START_TEST(patience_outlasts_lost_first_words) {
+  static const struct {
+    uint8_t kind;
+    int64_t until_us;
+  } lost[] = {{WEFT_MESSAGE_HELLO, 500000}, {WEFT_MESSAGE_MAP, 2500000}};
+  for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+    swarm *s = impatient(8 + i);
+    lost_kind = lost[i].kind;
+    lost_until_us = lost[i].until_us;
+    swarm_run(s, 4 * PATIENCE);
+    EXPECT(s->node[1].read == SEGMENTS && !s->node[1].wrong);
+    swarm_free(s);
+  }
 }
 END_TEST
 
@@ -184,6 +216,7 @@ int main(void) {
   tcase_add_test(t, who_comes_again_gets_no_more_time);
   tcase_add_test(t, who_says_nothing_gets_no_more_time);
   tcase_add_test(t, patience_outlasts_some_maps);
+  tcase_add_test(t, patience_outlasts_lost_first_words);
   tcase_add_test(t, without_a_limit_all_wait);
   tcase_add_test(t, what_is_loaded_is_not_kept_for_liars);
   tcase_add_test(t, who_lacks_what_was_dropped_gets_no_more_time);

@@ -79,8 +79,9 @@ typedef struct weft_engine_options {
   // Bulk: a neighbour that for this long lacks the same segment although it is here (for twice as
   // long if its window has no room for the segment) is no longer waited for. 0: every neighbour is
   // always waited for, so that no peer loses anything, but a peer that claims for ever to lack a
-  // segment holds up all the others. Four map_idle_us at least for one that sends maps: honest
-  // peers may need some of them for the last packets.
+  // segment holds up all the others. Four map_idle_us at least (four hello_us until its
+  // HELLO has arrived): maps may be lost, and honest peers may need some of them for the last
+  // packets.
   int64_t patience_us;
   size_t datagram_overhead; // bytes below each message, counted in pace and congestion; to 65535
   bool congestion;          // LEDBAT for each neighbour; else only flights_max and the upload cap

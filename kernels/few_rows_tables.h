@@ -6,6 +6,7 @@
 //   few_row(acc, src, table, begin, vecs): multiplies all vectors of a source by the coefficient
 //     with that table; the products begin a row's sums or are added to them
 //   FEW_BLOCK_ROWS: maximum number of rows of a block, 5 or 6; 5 by default
+//   FEW_SPARE_SRC(vec): src_make with a register more for a constant; src_make by default
 //
 // The cost of a product itself is fixed, so everything else counts. Coefficients are expanded to
 // their tables once, in the order of use, so that a loop over columns finds them through one
@@ -30,6 +31,9 @@
 #ifndef FEW_BLOCK_ROWS
 #define FEW_BLOCK_ROWS 5 // maximum number of outputs of a block
 #endif
+#ifndef FEW_SPARE_SRC
+#define FEW_SPARE_SRC(x) src_make(x)
+#endif
 enum {
   FEW_ROWS = 16,       // maximum number of outputs
   FEW_PRODUCTS = 1024, // maximum number of coefficients: their tables take up to 32 KiB
@@ -43,6 +47,7 @@ enum {
   FEW_GROUP = 8,              // sources
   FEW_CROWDED_ROWS = 3,       // maximum number of outputs for which few_crowded makes groups
   FEW_WHOLE = 6,              // maximum number of sources that are all straight-line code
+  FEW_SPARE = 3,              // in which maximum number of outputs have registers to spare
   FEW_RUN = 8192,             // bytes of all output rows in a run of columns
   FEW_AHEAD = 256             // columns to fetch ahead
 };
@@ -64,9 +69,12 @@ WEFT_INLINE size_t few_chunk(size_t rows) { return rows == 3 ? 3 : 4; }
 
 // Multiplies vectors of one source into all rows; the products begin the sums or are added to them.
 WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size_t rows,
-                            const bool begins, vec acc[][FEW_VECS]) {
+                            const bool begins, const bool spare, vec acc[][FEW_VECS]) {
   src s[FEW_VECS];
-  WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) s[v] = src_make(vec_load(at + v * VEC_BYTES));
+  WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) {
+    const vec x = vec_load(at + v * VEC_BYTES);
+    s[v] = spare ? FEW_SPARE_SRC(x) : src_make(x);
+  }
   WEFT_UNROLL for (size_t line = 0; line < FEW_STEP; line += FEW_LINE)
       __builtin_prefetch(at + FEW_AHEAD + line); // may be past a row's end, but does not read
   WEFT_UNROLL for (size_t r = 0; r < rows; r++)
@@ -75,9 +83,9 @@ WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size
 
 WEFT_INLINE void few_sources(const uint8_t *const *x, size_t column, const uint8_t *tables,
                              const size_t count, const size_t rows, const bool begin,
-                             vec acc[][FEW_VECS]) {
+                             const bool spare, vec acc[][FEW_VECS]) {
   WEFT_UNROLL for (size_t j = 0; j < count; j++)
-      few_source(x[j] + column, tables + j * rows * FEW_TABLE, rows, begin && j == 0, acc);
+      few_source(x[j] + column, tables + j * rows * FEW_TABLE, rows, begin && j == 0, spare, acc);
 }
 
 // Inlined for each constant rows and first. The first `first` sources begin the sums, and whole
@@ -100,7 +108,7 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
     const uint8_t *const *x = w->x;
     vec acc[FEW_BLOCK_ROWS][FEW_VECS];
     if (first) {
-      few_sources(x, column, tables, first, rows, true, acc);
+      few_sources(x, column, tables, first, rows, true, false, acc);
       x += first;
       tables += first * rows * FEW_TABLE;
     } else {
@@ -109,10 +117,10 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
             vec_load(from[r] + at + v * VEC_BYTES);
       }
       for (; x != chunks; x++, tables += rows * FEW_TABLE)
-        few_sources(x, column, tables, 1, rows, false, acc);
+        few_sources(x, column, tables, 1, rows, false, false, acc);
     }
     for (; x != stop; x += chunk, tables += chunk * rows * FEW_TABLE)
-      few_sources(x, column, tables, chunk, rows, false, acc);
+      few_sources(x, column, tables, chunk, rows, false, false, acc);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
           vec_store(to[r] + at + v * VEC_BYTES, acc[r][v]);
@@ -130,7 +138,7 @@ WEFT_INLINE void few_whole(const few_pass *w, const size_t rows, const size_t co
   const size_t columns = w->end - w->begin;
   for (size_t at = 0; at < columns; at += FEW_STEP) {
     vec acc[FEW_BLOCK_ROWS][FEW_VECS];
-    few_sources(x, at, tables, count, rows, true, acc);
+    few_sources(x, at, tables, count, rows, true, rows <= FEW_SPARE, acc);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
           vec_store(to[r] + at + v * VEC_BYTES, acc[r][v]);

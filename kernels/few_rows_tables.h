@@ -6,7 +6,6 @@
 //   few_row(acc, src, table, begin, vecs): multiplies all vectors of a source by the coefficient
 //     with that table; the products begin a row's sums or are added to them
 //   FEW_BLOCK_ROWS: maximum number of rows of a block, 5 or 6; 5 by default
-//   FEW_SPARE_SRC(vec): src_make with a register more for a constant; src_make by default
 //
 // The cost of a product itself is fixed, so everything else counts. Coefficients are expanded to
 // their tables once, in the order of use, so that a loop over columns finds them through one
@@ -30,9 +29,6 @@
 
 #ifndef FEW_BLOCK_ROWS
 #define FEW_BLOCK_ROWS 5 // maximum number of outputs of a block
-#endif
-#ifndef FEW_SPARE_SRC
-#define FEW_SPARE_SRC(x) src_make(x)
 #endif
 enum {
   FEW_ROWS = 16,       // maximum number of outputs
@@ -73,7 +69,7 @@ WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size
   src s[FEW_VECS];
   WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) {
     const vec x = vec_load(at + v * VEC_BYTES);
-    s[v] = spare ? FEW_SPARE_SRC(x) : src_make(x);
+    s[v] = spare ? SPARE_SRC(x) : src_make(x);
   }
   WEFT_UNROLL for (size_t line = 0; line < FEW_STEP; line += FEW_LINE)
       __builtin_prefetch(at + FEW_AHEAD + line); // may be past a row's end, but does not read

@@ -23,6 +23,7 @@
 //     once rather than for each tile
 //   optionally TILE_CHUNK, how many sources are straight-line code, and mac_row(acc, src, con,
 //     vecs), which multiplies all vectors of a row in an order of its own
+//   optionally SPARE_SRC(vec), a src_make for where few registers are in use, of one or few rows
 //   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even), and what fan.h asks for
 // docs/performance/cpu-kernels.md says what was tried.
 #ifndef WEFT_KERNELS_TILE_H
@@ -42,6 +43,10 @@
 WEFT_INLINE void mac_row(vec *acc, const src *s, con c, const size_t vecs) {
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] = mac(acc[v], s[v], c);
 }
+#endif
+
+#ifndef SPARE_SRC
+#define SPARE_SRC(x) src_make(x)
 #endif
 
 enum {
@@ -195,7 +200,7 @@ WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const 
         mac2(acc, src_make(vec_load(row[s] + column)), c[s],
              src_make(vec_load(row[s + 1] + column)), c[s + 1]);
 #endif
-    WEFT_UNROLL for (; s < sources; s++) acc = mac(acc, src_make(vec_load(row[s] + column)), c[s]);
+    WEFT_UNROLL for (; s < sources; s++) acc = mac(acc, SPARE_SRC(vec_load(row[s] + column)), c[s]);
     vec_store(y + column, acc);
   }
 }

@@ -15,6 +15,14 @@ static inline src src_make(vec x) {
   const vec mask = _mm256_set1_epi8(15);
   return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_srli_epi64(x, 4), mask)};
 }
+// The same: the product by 2^12 has the upper nibble in its upper half. AMD's cores shift where
+// they shuffle, of which there is more than enough to do, but multiply elsewhere. The factor takes
+// a register.
+static inline src multiplied_src(vec x) {
+  const vec mask = _mm256_set1_epi8(15), factor = _mm256_set1_epi16(1 << 12);
+  return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_mulhi_epu16(x, factor), mask)};
+}
+#define SPARE_SRC(x) multiplied_src(x)
 static inline vec half_load(const uint8_t *table) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table));
 }
@@ -55,13 +63,6 @@ WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
   half_row(acc, x, c.low, false, false, vecs);
   half_row(acc, x, c.high, true, false, vecs);
 }
-// As src_make: the product by 2^12 has the upper nibble in its upper half. AMD's cores shift where
-// they shuffle, of which there is more than enough to do, but multiply elsewhere.
-WEFT_INLINE src multiplied_src(vec x) {
-  const vec mask = _mm256_set1_epi8(15), factor = _mm256_set1_epi16(1 << 12);
-  return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_mulhi_epu16(x, factor), mask)};
-}
-#define FEW_SPARE_SRC(x) multiplied_src(x)
 #define FEW_TABLE 32 // bytes
 WEFT_INLINE const void *few_table(uint8_t c) { return weft_gf256_nibble[c]; }
 WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,

@@ -50,6 +50,18 @@ void cli_error_describe(json_t *object, const char *command, int code, const cha
   g_free(valid);
 }
 
+char *cli_json_text(const json_t *root, size_t flags) {
+  char *const text = json_dumps(root, flags | JSON_ENSURE_ASCII);
+  if (!text)
+    return NULL;
+  // What is still outside of JSON's escapes stands in a string.
+  char **const parts = g_strsplit(text, "\x7F", -1);
+  char *const out = g_strjoinv("\\u007f", parts);
+  g_strfreev(parts);
+  free(text);
+  return out;
+}
+
 // Writes a line in one call, as MPI ranks share their output.
 static void put(const char *line, GString *held, FILE *to) {
   if (held)
@@ -61,12 +73,12 @@ static void put(const char *line, GString *held, FILE *to) {
 static void put_object(const char *command, int code, const char *text) {
   json_t *const root = json_object();
   cli_error_describe(root, command, code, text);
-  char *const object = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char *const object = cli_json_text(root, JSON_COMPACT);
   char *const line = g_strconcat(object ? object : "{}", "\n", NULL);
   put(line, held_objects, objects);
   (void)fflush(objects); // if that fails, the error itself still counts
   g_free(line);
-  free(object);
+  g_free(object);
   json_decref(root);
 }
 
@@ -145,6 +157,37 @@ static const GOptionEntry *takes_value(const GOptionEntry *entries, const char *
   return NULL;
 }
 
+// Returns the value that a word gives a whole number's option by its name, as --peers=3 does.
+static const char *number_in(const GOptionEntry *entries, const char *word) {
+  for (const GOptionEntry *e = entries; e->long_name; e++) {
+    const size_t length = strlen(e->long_name);
+    if (e->arg == G_OPTION_ARG_INT64 && strncmp(word, "--", 2) == 0 &&
+        strncmp(word + 2, e->long_name, length) == 0 && word[2 + length] == '=')
+      return word + 3 + length;
+  }
+  return NULL;
+}
+
+// Refuses whole numbers that GLib reads in its own way: 010 as 8, 0x10 as 16, and signs and blanks
+// before them. It refuses itself what is none.
+static int refuse_odd_numbers(const char *command, const GOptionEntry *entries,
+                              const GPtrArray *words) {
+  for (guint i = 1; i + 1 < words->len && strcmp(words->pdata[i], "--") != 0; i++) {
+    const char *const word = words->pdata[i], *const next = words->pdata[i + 1];
+    const GOptionEntry *const before = takes_value(entries, word);
+    const char *const text = !before                             ? number_in(entries, word)
+                             : before->arg == G_OPTION_ARG_INT64 ? next
+                                                                 : NULL;
+    i += before != NULL; // the value is no option
+    const char *const digits = text ? text + (*text == '-') : "1";
+    if (*digits == '+' || g_ascii_isspace(*digits) || (*digits == '0' && digits[1]))
+      return cli_error(command, CLI_USAGE,
+                       "%.*s needs a whole number such as 10, not '%s' (see weft help %s)",
+                       (int)strcspn(word, "="), word, text, command);
+  }
+  return -1;
+}
+
 // Returns the words with -k10 split into -k 10, the only form that GLib accepts.
 static GPtrArray *part_values(const GOptionEntry *entries, int argc, char *const *argv) {
   GPtrArray *const words = g_ptr_array_new_with_free_func(g_free);
@@ -206,6 +249,8 @@ int cli_parse(const char *command, const char *summary, const char *description,
   g_autofree gchar **left = g_new(gchar *, words->len); // GLib removes what it recognizes
   memcpy(left, words->pdata, words->len * sizeof *left);
   argc = (int)words->len - 1;
+  if (code < 0)
+    code = refuse_odd_numbers(command, entries, words);
   if (code < 0 && !g_option_context_parse(context, &argc, &left, &error)) {
     code = cli_error(command, CLI_USAGE, "%s (see weft help %s)", error->message, command);
     g_error_free(error);

@@ -50,6 +50,9 @@ void cli_tell_errors(cli_error_teller *tell);
 // Adds the fields of an error to its JSON object.
 struct json_t;
 void cli_error_describe(struct json_t *object, const char *command, int code, const char *text);
+// Returns JSON that a terminal may show: ASCII, control characters of names escaped, DEL too. The
+// caller g_frees it. NULL: out of memory.
+char *cli_json_text(const struct json_t *root, size_t flags);
 
 // Reports that a backend row (see backends.c) is not available, by the name that was asked for
 // (NULL: WEFT_BACKEND, or none); returns CLI_MACHINE.

@@ -22,7 +22,8 @@ static bool is_text(const char *name) {
 static json_t *value_of(const char *name, const char *text) {
   char *end;
   const gint64 number = g_ascii_strtoll(text, &end, 10);
-  return *text && !*end && !is_text(name) ? json_integer(number) : json_string(text);
+  g_autofree char *valid = g_utf8_make_valid(text, -1); // file names
+  return *text && !*end && !is_text(name) ? json_integer(number) : json_string(valid);
 }
 
 static json_t *begin_json(const char *level, const char *event) {
@@ -36,9 +37,8 @@ static json_t *begin_json(const char *level, const char *event) {
 }
 
 static void end_json(json_t *line) {
-  char *text = json_dumps(line, JSON_COMPACT);
-  fprintf(stderr, "%s\n", text);
-  free(text);
+  g_autofree char *text = cli_json_text(line, JSON_COMPACT);
+  fprintf(stderr, "%s\n", text ? text : "{}");
   json_decref(line);
 }
 

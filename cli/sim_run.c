@@ -166,9 +166,10 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   if (all && settings->json) {
     cli_json_errors_end();
     json_t *run = weft_sim_run_json(report);
-    json_dumpf(run, stdout, JSON_COMPACT);
+    char *const text = cli_json_text(run, JSON_COMPACT);
+    printf("%s\n", text ? text : "{}");
+    g_free(text);
     json_decref(run);
-    putchar('\n');
   } else if (all && !settings->quiet) {
     put_table(report, folder);
   }

@@ -344,7 +344,7 @@ static int run(const store_call *call, const store_words *w) {
                                       .keep_on = keep_on,
                                       .user = &watching};
   out.backend = weft_ctx_backend(ctx);
-  out.threads = threads;
+  out.threads = call->run == update ? 1 : threads; // an update goes from stripe to stripe
   cli_progress_start(&watching.progress);
   const gint64 start_us = g_get_monotonic_time();
   int code = call->run(w, &options, &out);

@@ -24,6 +24,7 @@ static bool is(const store_call *call, const char *name) { return strcmp(call->n
 static void options_of(const store_call *call, store_words *w, GOptionEntry *out) {
   const bool makes = is(call, "encode"), decodes = is(call, "decode");
   const bool reads = is(call, "read"), updates = is(call, "update");
+  const bool computes = !is(call, "info");
   const struct {
     bool here;
     GOptionEntry entry;
@@ -60,10 +61,10 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
       {true,
        {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
         "File whose bytes (at least 16) are the key that reveals tampering (none)", "FILE"}},
-      {true,
+      {computes,
        {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
         "Backend row to use (the best one; see weft backends)", "NAME"}},
-      {true,
+      {computes && !updates,
        {"threads", 't', 0, G_OPTION_ARG_STRING, &w->threads_text,
         "Stripes processed at once, 1..64 (one per processor, at least 2)", "N"}},
       {true,

@@ -210,7 +210,8 @@ void store_report_json(const store_outcome *outcome, int code, FILE *to) {
     json_object_set_new(root, "lost", lost_json(r, &info));
     json_object_set_new(root, "lost_more", json_boolean(r->lost_more));
   }
-  json_dumpf(root, to, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
-  fputc('\n', to);
+  char *const text = cli_json_text(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  fprintf(to, "%s\n", text ? text : "{}");
+  g_free(text);
   json_decref(root);
 }

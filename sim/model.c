@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/decimal.h"
+
 // Purposes of draws, so that a draw for one does not shift those for another.
 enum {
   OF_CLASS = 1,
@@ -158,14 +160,14 @@ static double exponential(double mean, double chance) { return -mean * log1p(-ch
 // the line: in a table with commas every peer would seem to stay.
 static bool read_arrival(const char *line, double *at, double *stay) {
   char *end;
-  *at = strtod(line, &end);
+  *at = weft_sim_decimal(line, &end);
   if (end == line || !(*at >= 0 && *at < 1e9))
     return false;
   *stay = -1;
   if (!end[strspn(end, BLANKS)])
     return true;
   const char *second = end;
-  *stay = strtod(second, &end);
+  *stay = weft_sim_decimal(second, &end);
   return end != second && strspn(second, BLANKS) > 0 && *stay >= 0 && *stay < 1e9 &&
          !end[strspn(end, BLANKS)];
 }

@@ -88,7 +88,7 @@ static weft_status code_stripe(weft_store *store, const weft_store_lane *lane, u
   const weft_status status = weft_code_encode(store->code, &where, 1, NULL);
   if (status != WEFT_OK) {
     pthread_mutex_lock(&store->lock);
-    (void)weft_store_fail(store->report, status, "%s", weft_status_text(status));
+    (void)weft_store_told(store->report, status);
     pthread_mutex_unlock(&store->lock);
     return status;
   }
@@ -301,5 +301,5 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
   if (status != WEFT_OK && made && !e.committed && (!begun || e.store->folder_fd >= 0))
     (void)rmdir(folder);
   weft_store_close(e.store);
-  return status;
+  return weft_store_told(report, status);
 }

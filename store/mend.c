@@ -339,5 +339,5 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   if (status == WEFT_OK && care == WEFT_STORE_REPAIR)
     status = give_names(&m);
   weft_store_drop_fresh(&m);
-  return status == WEFT_OK ? verdict(&m) : status;
+  return weft_store_told(store->report, status == WEFT_OK ? verdict(&m) : status);
 }

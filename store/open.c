@@ -341,5 +341,5 @@ weft_status weft_store_open(const weft_store_options *options, const char *folde
     *out = store;
   else
     weft_store_close(store);
-  return status;
+  return weft_store_told(report, status);
 }

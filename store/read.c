@@ -191,7 +191,7 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
 weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
                             bool pipe) {
   WEFT_TRY(weft_store_begin(store));
-  return read_to(store, offset, length, output, "the output", pipe);
+  return weft_store_told(store->report, read_to(store, offset, length, output, "the output", pipe));
 }
 
 // --- To a file
@@ -317,8 +317,7 @@ static bool is_name_of_set(const weft_store *store, const char *path) {
          fstat(store->folder_fd, &ours) == 0 && same_file(&its, &ours);
 }
 
-weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
-                              const char *path) {
+static weft_status decode(weft_store *store, uint64_t offset, uint64_t length, const char *path) {
   char target[PATH_MAX];
   struct stat about;
   WEFT_TRY(weft_store_begin(store));
@@ -338,4 +337,9 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
                            "%s: a file named %s would be taken for a part of it", store->folder,
                            path);
   return decode_anew(store, offset, length, link ? target : path, there ? &about : NULL);
+}
+
+weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
+                              const char *path) {
+  return weft_store_told(store->report, decode(store, offset, length, path));
 }

@@ -62,11 +62,16 @@ const char *weft_store_advice(int error) {
                          : "";
 }
 
+weft_status weft_store_told(weft_store_report *report, weft_status status) {
+  return status == WEFT_OK ? status
+                           : weft_store_fail(report, status, "%s", weft_status_text(status));
+}
+
 // Says in the error that `what` has taken effect: otherwise its reader would assume that the old
 // state is still there.
 weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what) {
   char text[WEFT_STORE_TEXT_BYTES + 128];
-  (void)weft_store_fail(report, status, "%s", weft_status_text(status));
+  (void)weft_store_told(report, status);
   snprintf(text, sizeof text, "%s; %s is committed all the same, and scrub or repair completes it",
            report->error, what);
   put_error(report, text);
@@ -115,8 +120,10 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
   if (strlen(folder) > WEFT_STORE_PATH_BYTES - 32) // leaves room for file names
     return weft_store_fail_io(report, folder, ENAMETOOLONG);
   if (sodium_init() < 0)
-    return weft_store_fail(report, WEFT_E_RANDOM, "%s", weft_status_text(WEFT_E_RANDOM));
-  WEFT_TRY(weft_store_new_memory(options->ctx, sizeof(weft_store), &memory));
+    return weft_store_told(report, WEFT_E_RANDOM);
+  weft_status status = weft_store_new_memory(options->ctx, sizeof(weft_store), &memory);
+  if (status != WEFT_OK)
+    return weft_store_told(report, status);
   weft_store *store = memory;
   store->options = *options;
   store->io = options->io ? options->io : &weft_store_posix_io;
@@ -126,10 +133,10 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
     store->files[i].fd = -1;
   pthread_mutex_init(&store->lock, NULL);
   randombytes_buf(&store->nonce, sizeof store->nonce);
-  const weft_status status = weft_store_new_memory(options->ctx, strlen(folder) + 1, &memory);
+  status = weft_store_new_memory(options->ctx, strlen(folder) + 1, &memory);
   if (status != WEFT_OK) {
     weft_store_close(store);
-    return status;
+    return weft_store_told(report, status);
   }
   store->folder = memory;
   memcpy(store->folder, folder, strlen(folder) + 1);

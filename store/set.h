@@ -70,6 +70,8 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 // "WHAT: No space left on device"; with the advice that follows the error.
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error);
 const char *weft_store_advice(int error); // "" or "; what to do"
+// Ends a call: a status that nothing was said about says itself. Returns `status`.
+weft_status weft_store_told(weft_store_report *report, weft_status status);
 
 // Adds to the error of a call that failed after its commit that `what` has taken effect; returns
 // `status`.

@@ -14,8 +14,10 @@ weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lan
   const weft_store_geometry *g = &store->geometry;
   weft_ctx *ctx = store->options.ctx;
   void *memory;
-  WEFT_TRY(weft_store_new_memory(ctx, (count + 1) * sizeof **out, &memory)); // ended by base NULL
-  *out = memory;
+  const weft_status made = weft_store_new_memory(ctx, (count + 1) * sizeof **out, &memory);
+  if (made != WEFT_OK)
+    return weft_store_told(store->report, made);
+  *out = memory; // ended by base NULL
   // A file of one short stripe needs only that much.
   const size_t chunk = g->stripes == 1 ? g->last_chunk_bytes : g->chunk_bytes;
   for (size_t i = 0; i < count; i++) {
@@ -157,7 +159,7 @@ weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_
   const weft_status status = weft_code_recover(store->code, &erasures, &where, 1, NULL);
   if (status != WEFT_OK) {
     pthread_mutex_lock(&store->lock);
-    (void)weft_store_fail(store->report, status, "%s", weft_status_text(status));
+    (void)weft_store_told(store->report, status);
     pthread_mutex_unlock(&store->lock);
   }
   return status;

@@ -291,5 +291,5 @@ weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uin
   weft_free(ctx, WEFT_MEM_HOST, fresh);
   weft_free(ctx, WEFT_MEM_HOST, chunk);
   weft_store_lanes_free(store, u.lane);
-  return status;
+  return weft_store_told(store->report, status);
 }

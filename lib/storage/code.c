@@ -269,7 +269,7 @@ void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
 // evenly spaced ones overlap. Without a division, which would be noticeable for small stripes.
 static bool shape_is_wrong(const weft_code *code, const weft_stripe *stripe) {
   const size_t stride = stripe->stride, bytes = stripe->bytes;
-  if (bytes > PTRDIFF_MAX)
+  if (bytes > PTRDIFF_MAX / 2 && weft_code_parity_bytes(code, bytes) > PTRDIFF_MAX)
     return true;
   if (stripe->shards || !bytes || code->k + code->m == 1)
     return false;

@@ -256,10 +256,18 @@ static inline int64_t weft_ask_patience(const weft_engine *e) { return 4 * weft_
 static inline int64_t weft_ask_ahead(const weft_engine *e) {
   return weft_is_live(e) ? weft_lag_us(e) / 3 : 10 * weft_ask_every(e);
 }
-void weft_request_send(weft_engine *engine, size_t index, const weft_request *request,
-                       int64_t now_us);
 // Asks a random neighbour for the segment's manifest.
 void weft_request_manifest(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_requests_tick(weft_engine *engine, int64_t now_us);
+void weft_requests_again(weft_engine *engine, int64_t now_us); // plans another look soon
+// The segment's time has become known: if it is due soon, it is not left to the next look.
+void weft_requests_timed(weft_engine *engine, uint64_t segment, int64_t now_us);
+int64_t weft_requests_deadline(const weft_engine *engine);
+void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
+
+// asks.c
+void weft_request_send(weft_engine *engine, size_t index, const weft_request *request,
+                       int64_t now_us);
 // Counts an answer. True: it is a requested block, which counts as held from now on; if it is not
 // taken, weft_request_unmet makes it be requested again.
 bool weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
@@ -267,12 +275,7 @@ bool weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, 
 void weft_request_unmet(weft_engine *engine, uint64_t segment, const weft_packet *packet);
 void weft_requests_start(weft_engine *engine, size_t index); // for a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
-void weft_requests_tick(weft_engine *engine, int64_t now_us);
-void weft_requests_again(weft_engine *engine, int64_t now_us); // plans another look soon
-// The segment's time has become known: if it is due soon, it is not left to the next look.
-void weft_requests_timed(weft_engine *engine, uint64_t segment, int64_t now_us);
-int64_t weft_requests_deadline(const weft_engine *engine);
-void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
+void weft_asks_expire(weft_engine *engine, int64_t now_us); // requests without an answer in time
 
 // answer.c
 void weft_requests_take(weft_engine *engine, size_t index, const weft_requests *requests,

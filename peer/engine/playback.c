@@ -12,6 +12,10 @@ enum {
   LATE_TIMES = 8           // the source's clock stood still
 };
 static const int64_t FAR = INT64_MAX / 4;
+// No segment counts as longer (8.9 years), so that the time of three windows does not overflow,
+// whatever a source signs.
+static const int64_t SEGMENT_MOST_US = INT64_C(1) << 48;
+_Static_assert(3 * WEFT_ENGINE_MAX_WINDOW < 1 << 15, "three windows of the longest segments fit");
 
 // --- Clocks: the smallest offset of this minute and of the last, so that drift is followed
 
@@ -57,7 +61,8 @@ static void notice_step(weft_engine *e, int64_t sample, int64_t now_us) {
 
 int64_t weft_segment_us(const weft_engine *e) {
   const uint64_t rate = e->options->rate_bits_per_s, bits = 8 * weft_segment_bytes(e);
-  return rate ? (int64_t)(bits * 1000000 / rate) : e->segment_us;
+  const int64_t each_us = rate ? (int64_t)(bits * 1000000 / rate) : e->segment_us;
+  return each_us < 0 ? 0 : each_us < SEGMENT_MOST_US ? each_us : SEGMENT_MOST_US;
 }
 
 bool weft_timed_by_rate(const weft_engine *e) {

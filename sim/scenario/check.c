@@ -251,6 +251,8 @@ static bool nobody_connects(const weft_sim_parameters *p) {
 
 const char *weft_sim_idle(const weft_sim_parameters *p) {
   const bool ends = p->kind == WEFT_SIM_SERVER || p->mode != WEFT_SIM_BULK;
+  if (p->kind != WEFT_SIM_STORE && p->failure_us == 0)
+    return "failure-at is 0 s, before any peer arrives: no peer fails";
   if (p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
       p->failure_us >= p->duration_us)
     return "failure-at is not before the end of the run (duration): no peer fails";

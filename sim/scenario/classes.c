@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/decimal.h"
 #include "sim/scenario/keys.h"
 
 // Typical lines of each kind; docs/sim.md says where the figures come from.
@@ -102,7 +103,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
       class.undescribed = true;
     }
     char *end;
-    class.share = strtod(at + length + 1, &end);
+    class.share = weft_sim_decimal(at + length + 1, &end);
     if (end == at + length + 1 || !(class.share > 0 && class.share <= most) ||
         (*end && *end != ' ')) {
       snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be above 0 and at most %g",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/decimal.h"
 #include "sim/scenario/keys.h"
 
 #define S 1e6
@@ -15,7 +16,7 @@
 // Parses a number; *rest: what follows it and any blanks.
 static bool number(const char *text, double *out, const char **rest) {
   char *end;
-  *out = strtod(text, &end);
+  *out = weft_sim_decimal(text, &end);
   const bool any = end != text; // blanks alone are not a number
   while (*end == ' ')
     end++;
@@ -96,7 +97,11 @@ static void *field(weft_sim_parameters *p, const key_row *row) {
 static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]) {
   if (value >= row->min && value <= row->max)
     return true;
-  if (row->kind == KEY_TIME || row->kind == KEY_TIME_OR)
+  const double days = row->max / 86400e6;
+  if ((row->kind == KEY_TIME || row->kind == KEY_TIME_OR) && days >= 1)
+    snprintf(error, WEFT_SIM_TEXT, "%s must be %.10g s to %.10g s (%.1f d)", row->name,
+             row->min / 1e6, row->max / 1e6, days);
+  else if (row->kind == KEY_TIME || row->kind == KEY_TIME_OR)
     snprintf(error, WEFT_SIM_TEXT, "%s must be %.10g s to %.10g s", row->name, row->min / 1e6,
              row->max / 1e6);
   else

@@ -173,7 +173,11 @@ static weft_status gather(weft_sim_swarm *swarm, size_t slot, size_t item_bytes,
     if (!counts)
       return WEFT_E_NOMEM;
     counts[t->rank] = own;
-    WEFT_TRY(t->sum(t->user, counts, t->ranks)); // `counts` leaks, but the run ends
+    const weft_status summed = t->sum(t->user, counts, t->ranks);
+    if (summed != WEFT_OK) {
+      free(counts);
+      return summed;
+    }
     for (size_t r = 0; r < t->ranks; r++)
       most = counts[r] > most ? counts[r] : most;
   }

@@ -132,6 +132,13 @@ grep 'peers hold' out | cmp -s - parted || fail "-p3 is not -p 3: $(cat out)"
 wrong 2 'x.*-p' demo -px
 wrong 3 '^weft demo: -p2: No such file' demo --input -p2 # and a value stays one
 wrong 2 'x.*--peers' demo --peers x
+for number in 0x10 010 +3 ' 3' -010; do
+  for way in --peers -p; do
+    wrong 2 "$way needs a whole number such as 10, not '$number'" demo "$way" "$number"
+  done
+  wrong 2 "-p needs a whole number such as 10, not '$number'" demo "-p$number"
+  wrong 2 "--seed needs a whole number such as 10, not '$number'" demo --peers 3 "--seed=$number"
+done
 wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
 wrong 2 '--block-bytes must be' demo --block-bytes -1
 wrong 2 '--loss must be 0..0.9, not 1' demo --loss 1

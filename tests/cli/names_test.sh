@@ -69,4 +69,28 @@ shows out
 expect 3 store verify $'no\e' --json
 python3 -c 'import json; assert "no\x1b" in json.load(open("out"))["error"]' || fail "JSON: $(cat out)"
 
+# JSON has them whole, but escapes all that a terminal may obey: DEL and the controls above 0x7F, too.
+whole=$'a bc\e\x7f\xc2\x9b\xc3\xa9'
+# json WHERE: FILE is such JSON, and its field WHERE has the name
+json() {
+  if LC_ALL=C grep -qP '[^\x20-\x7e]' "$2"; then
+    fail "$2 is not printable: $(cat -v "$2")"
+  fi
+  python3 - "$1" "$2" "$whole" <<'PYTHON' || fail "$2 lacks the name: $(cat -v "$2")"
+import json, sys
+where, file, name = sys.argv[1:]
+texts = [json.loads(line).get(where, '') for line in open(file)]
+sys.exit(not any(name in text for text in texts))
+PYTHON
+}
+expect 3 store verify "$whole" --json
+json error out
+expect 3 peer source --input "$whole" --rate 1M --log-format json
+json error err
+printf '[network]\npeers = 2\n' >"$whole"
+expect 0 sim "$whole" --duration 9s --no-files --json
+json scenario out
+expect 3 peer join --source "$whole.invalid:1" --output - --log-format json
+json error err
+
 exit "$((failures > 0))"

@@ -79,6 +79,18 @@ wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
 wrong 2 '--loss must be 0 to 0.9, not 0.95' sim --loss '95 %'
 wrong 2 "--loss needs a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
 wrong 2 "--loss needs a share such as 0.05 or 5 %, not ' '" sim --loss ' '
+# Decimal numbers alone, in any kind of value.
+for number in 0x10 +3 0X1p4 infinity nan; do
+  wrong 2 "--peers needs a whole number such as 4 or 20M, not '$number'" sim --peers "$number"
+  wrong 2 "--seeds needs a whole number such as 10\|integer value" sim --seeds "$number"
+  wrong 2 "--loss needs a share such as 0.05 or 5 %, not '$number'" sim --loss "$number"
+  wrong 2 "--duration needs a time such as .*, not '$number s'" sim --duration "$number s"
+  wrong 2 "--stay-mean needs a time such as 5 min, not '$number s'" sim --stay-mean "$number s"
+  wrong 2 '--matrix: *matrix may have\|matrix may have' sim --matrix "1 $number; $number 1"
+  wrong 2 'classes: the weight of dsl must be' sim --classes "dsl:$number"
+  printf '0\n%s 5\n' "$number" >numbers.txt
+  wrong 2 'numbers.txt:2' sim --arrival trace --trace numbers.txt --peers 5 --no-files
+done
 wrong 2 "--arrivals-per-s needs a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 "--rate needs a whole number such as 4 or 20M, not '8.0000001k'" sim --rate 8.0000001k
@@ -180,6 +192,7 @@ for classes in dsl:inf dsl:1e400 dsl:nan dsl:0 dsl:-1 'dsl:1e308 plain:1e308'; d
 done
 wrong 2 '--classes: dsl is named twice' sim --peers 10 --duration 5s --classes 'dsl:1 plain:2 dsl:3' --no-files
 wrong 2 "--duration needs a time such as .*, not 'never'" sim --peers 10 --duration never --no-files
+wrong 2 '--duration must be 1 s to 1000000 s (11.6 d)$' sim storage-swarm --duration 30d --no-files
 wrong 2 "--repair-after needs a time such as .*, not 'never'" sim storage-swarm --peers 40 --repair-after never --no-files
 expect 0 sim --peers 10 --duration 5s --no-files
 says 'duration is not longer than lag: nothing is played$' err
@@ -189,6 +202,10 @@ for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h -
   # shellcheck disable=SC2086 # words
   expect 0 sim $failing --peers 10 --duration "$([ "${failing%%-*}" = flash ] && echo 5s || echo 11s)" --no-files
   says 'failure-at is not before the end of the run (duration): no peer fails$' err
+done
+for at in '0 s' 0; do
+  expect 0 sim --peers 10 --duration 5s --lag 3s --failure-at "$at" --no-files
+  says 'failure-at is 0 s, before any peer arrives: no peer fails$' err
 done
 # A session opens while its dial waits, for 5 s: four delays.
 far=(--peers 5 --classes plain:1 --source-upload 20M --latency uniform --arrival together --duration 40s --lag 4s --no-files)

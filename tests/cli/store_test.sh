@@ -286,6 +286,12 @@ expect 2 encode --threads 65 in --output-dir e
 says "--threads must be 1..64, not 65" err
 expect 2 encode --threads 0 in --output-dir e
 says "--threads must be 1..64, not 0" err
+# What a call does not use it does not take.
+for call in 'info --threads 2 d' 'info --backend scalar d' 'update --threads 2 --offset 0 d in'; do
+  # shellcheck disable=SC2086 # words
+  expect 2 $call
+  says 'Unknown option' err
+done
 expect 2 encode --code cauchy_good:x=4 in --output-dir e
 says "no such setting" err
 expect 2 encode --code cauchy_good:w=4 in --output-dir e # the packets' size may not be left out

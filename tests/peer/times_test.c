@@ -20,11 +20,13 @@ static void run_until(scene *s, int64_t until_us) {
 }
 
 static uint64_t missing; // of the engine that was asked last
+static int64_t lasts_us; // a segment's playing time, of the same
 
 static bool note_missing(void *user, const weft_policy_view *view, const weft_rng *rng,
                          weft_policy_choice *out) {
   (void)user, (void)rng, (void)out;
   missing = view->missing;
+  lasts_us = view->segment_us;
   return false;
 }
 static const weft_policy noting = {.name = "noting", .pick = note_missing};
@@ -154,6 +156,22 @@ START_TEST(a_clock_that_stood_still_is_noticed) {
       scene_run(&s, each_us);
   }
   EXPECT(due(&s, 7 + more) == at_us - AHEAD_US + LAG_US + (_i == MUCH ? late_us : 0));
+  scene_free(&s);
+}
+END_TEST
+
+// Signed times as far apart as a manifest can have them do not make segments so long, nor so much
+// shorter than nothing, that policies cannot multiply them.
+START_TEST(absurd_times_do_not_overflow) {
+  const uint64_t far = UINT64_C(1) << 60;
+  const int64_t most_us = INT64_C(1) << 48;
+  const bool falls = _i == 1;
+  scene s;
+  begin_signed(&s);
+  scene_manifest_at(&s, 0, 0, falls ? far : 1);
+  scene_manifest_at(&s, 0, 1, falls ? 1 : far);
+  scene_run(&s, STEP_US);
+  EXPECT(lasts_us == (falls ? 0 : most_us));
   scene_free(&s);
 }
 END_TEST
@@ -326,6 +344,7 @@ int main(void) {
   tcase_add_loop_test(t, a_live_viewer_begins_by_one_time, 0, 3);
   tcase_add_test(t, times_are_as_signed);
   tcase_add_loop_test(t, a_clock_that_stood_still_is_noticed, 0, 5);
+  tcase_add_loop_test(t, absurd_times_do_not_overflow, 0, 2);
   tcase_add_test(t, times_by_the_rate_are_exact_and_do_not_wrap);
   tcase_add_test(t, what_is_late_is_passed);
   tcase_add_loop_test(t, who_slept_plays_what_is_here_or_begins_again, 0, 3);

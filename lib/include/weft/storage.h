@@ -179,9 +179,10 @@ weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t
 
 typedef struct weft_plan weft_plan;
 
-// The plan that weft_code_recover would use. CRS plans made by this call are reduced at once; those
-// in the cache are reduced when they have been used often enough to repay it. Errors:
-// WEFT_E_ARGUMENT, WEFT_E_SINGULAR (as weft_code_recover), WEFT_E_NOMEM.
+// The plan that weft_code_recover would use. Its outputs are the wanted shards in the order of
+// their ids, however `wanted` has them. CRS plans made by this call are reduced at once; those in
+// the cache are reduced when they have been used often enough to repay it. Errors: WEFT_E_ARGUMENT,
+// WEFT_E_SINGULAR (as weft_code_recover), WEFT_E_NOMEM.
 weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_plan **out);
 
 // Rebuilds shards `outputs` from the k shards `inputs`, in the orders given (Gibraltar's B *
@@ -205,7 +206,8 @@ size_t weft_plan_outputs(const weft_plan *plan);
 // How many shards it reads: k, or fewer for a loss of `matrix` that needs fewer.
 size_t weft_plan_input_count(const weft_plan *plan);
 const uint8_t *weft_plan_inputs(const weft_plan *plan); // (input_count) ids
-// matrix(outputs, input_count), row stride input_count, elements of GF(2^w).
+// matrix(outputs, input_count), row stride input_count, elements of GF(2^w): output i in the plan's
+// order is row i times the inputs.
 const uint8_t *weft_plan_matrix(const weft_plan *plan);
 // CRS: bits(outputs * w, k * w), row stride k * w. RS: WEFT_E_UNSUPPORTED.
 weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits);

@@ -61,7 +61,7 @@ typedef struct weft_policy_view {
   size_t count, window;
   uint64_t horizon;                    // segments known to exist
   uint64_t play;                       // next to be played; live: no peer needs those before it
-  int64_t segment_us;                  // playing time of one segment; 0: not paced
+  int64_t segment_us;                  // playing time of one segment, up to 2^48; 0: not paced
   int64_t lag_us;                      // live: how far playback is behind the source
   unsigned forgone;                    // live: classes of segments that come last (below)
   const weft_policy_segment *segments; // (window)

@@ -272,6 +272,21 @@ START_TEST(codes_without_parity_and_shards_without_bytes) {
 }
 END_TEST
 
+// A single shard has none to overlap with, so its stride does not matter.
+START_TEST(a_code_of_one_shard) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy", 1, 0, 0, 0});
+  uint8_t byte[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  size_t wrong = 1;
+  const weft_stripe only = {.base = byte, .bytes = sizeof byte};
+  EXPECT_OK(weft_code_encode(code, &only, 1, NULL));
+  EXPECT_OK(weft_code_verify(code, &only, NULL, &wrong, NULL));
+  EXPECT(wrong == 0 && byte[0] == 1 && byte[7] == 8);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Recovery of shard 1 of 4 + 2 fails if one of 0 and 2 to 4 is NULL; 5 is not needed.
 START_TEST(recovery_of_shards_that_are_not_there) {
   static const uint8_t lost[] = {1};
@@ -341,6 +356,9 @@ START_TEST(stripes_that_cannot_be_encoded) {
   EXPECT_STATUS(weft_code_encode(NULL, &o.s.view, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_encode(o.code, NULL, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_encode(o.code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
+  const weft_stripe nothing = {.stride = 64, .bytes = 64}; // in order, but nowhere
+  EXPECT_STATUS(weft_code_encode(o.code, &nothing, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(o.code, &nothing, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
   const weft_stripe on_device = {.shards = o.s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
   EXPECT_STATUS(weft_code_encode(o.code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
   const weft_stripe nowhere = {
@@ -517,6 +535,7 @@ int main(void) {
   tcase_add_test(limits, shards_longer_than_any_object);
   tcase_add_test(limits, groups_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
+  tcase_add_test(limits, a_code_of_one_shard);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, stripes_that_cannot_be_encoded);
   tcase_add_test(limits, strides_with_which_shards_overlap);

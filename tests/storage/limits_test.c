@@ -237,6 +237,27 @@ START_TEST(groups_beyond_a_size) {
 }
 END_TEST
 
+// What is recomputed to be compared has a few bytes more than size_t can count: 9 groups of 57
+// shards, where more threads share the groups.
+START_TEST(comparisons_beyond_a_size) {
+  enum { K = 2, M = 57, GROUPS = 9, W = 8 };
+  const size_t packet = SIZE_MAX / W / (M * GROUPS) + 1;
+  weft_ctx *ctx = context_on(NULL, GROUPS + 1);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy_orig", K, M, W, packet});
+  const size_t bytes = GROUPS * weft_code_unit_bytes(code);
+  EXPECT(M * bytes < 8192);
+  uint8_t byte = 1, *shards[K + M];
+  for (size_t i = 0; i < K + M; i++)
+    shards[i] = &byte;
+  const weft_stripe s = {.shards = shards, .bytes = bytes};
+  size_t wrong = 5;
+  EXPECT_STATUS(weft_code_verify(code, &s, NULL, &wrong, NULL), WEFT_E_NOMEM);
+  EXPECT(wrong == 5 && byte == 1);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(codes_without_parity_and_shards_without_bytes) {
   weft_ctx *ctx = context_on(NULL, 1);
   static const char *const names[] = {"cauchy", "cauchy_good", "vandermonde", "reed_sol_van"};
@@ -534,6 +555,7 @@ int main(void) {
   tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, shards_longer_than_any_object);
   tcase_add_test(limits, groups_beyond_a_size);
+  tcase_add_test(limits, comparisons_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, a_code_of_one_shard);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);

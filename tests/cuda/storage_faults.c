@@ -5,6 +5,9 @@
 #include "kernels/cuda/runtime.h"
 #include "tests/cuda/storage_cases.h"
 
+// Values of cudaError_t.
+enum { MEMORY_ALLOCATION = 2, LAUNCH_FAILURE = 719 };
+
 // Inversion on the device gives the same matrices as the CPU's closed form, and if the device fails
 // the CPU's are used.
 START_TEST(inverse_by_choice) {
@@ -34,7 +37,7 @@ START_TEST(inverse_by_choice) {
       }
       weft_plan *plan, *wanted;
       if (round % 2)
-        weft_cuda_inject(fixture_below(8), 2, 0);
+        weft_cuda_inject(fixture_below(8), round % 4 == 1 ? MEMORY_ALLOCATION : LAUNCH_FAILURE, 0);
       EXPECT_OK(weft_plan_new(code, ids, ids + k, m, &plan));
       weft_cuda_inject(0, 0, 0);
       EXPECT_OK(weft_plan_new(expected, ids, ids + k, m, &wanted));
@@ -76,9 +79,6 @@ START_TEST(zero_copy) {
   weft_ctx_free(ctx);
 }
 END_TEST
-
-// Values of cudaError_t.
-enum { MEMORY_ALLOCATION = 2, LAUNCH_FAILURE = 719 };
 
 // Host memory that a device works in.
 typedef struct place {

@@ -226,6 +226,28 @@ START_TEST(many_segments_are_found) {
 }
 END_TEST
 
+// Streams number their segments alike.
+START_TEST(segments_of_one_number_are_told_apart) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  const uint8_t data[1] = {1};
+  test_rng rng = test_rng_new(test_seed(), 3);
+  const uint64_t first = test_rng_next(&rng) | 1;
+  for (uint64_t i = 0; i < MANY; i++) {
+    const weft_segment_id id = {.stream = first + 2 * i, .segment = 5, N, K};
+    ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, 1000), WEFT_OK);
+  }
+  for (uint64_t i = 0; i < 2 * MANY; i++)
+    ck_assert(weft_server_has(server, first + i, 5) == (i % 2 == 0));
+  for (uint64_t i = 0; i < MANY; i += 2)
+    ck_assert_int_eq(weft_server_drop(server, first + 2 * i, 5), WEFT_OK);
+  for (uint64_t i = 0; i < MANY; i++)
+    ck_assert(weft_server_has(server, first + 2 * i, 5) == (i % 2 == 1));
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(a_crowd_gets_what_each_asked_for) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, NULL);
@@ -497,6 +519,7 @@ int main(void) {
   tcase_add_test(tests, segments_are_evicted_by_age_and_by_budget);
   tcase_add_test(tests, what_does_not_fit_evicts_nothing);
   tcase_add_test(tests, many_segments_are_found);
+  tcase_add_test(tests, segments_of_one_number_are_told_apart);
   tcase_add_test(tests, a_crowd_gets_what_each_asked_for);
   tcase_add_test(tests, a_full_product_is_due_at_once);
   tcase_add_loop_test(tests, full_products_start_and_differ, 0, 2);

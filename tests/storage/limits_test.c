@@ -239,6 +239,27 @@ START_TEST(groups_beyond_a_size) {
 }
 END_TEST
 
+// What is recomputed to be compared has a few bytes more than size_t can count: 9 groups of 57
+// shards, where more threads share the groups.
+START_TEST(comparisons_beyond_a_size) {
+  enum { K = 2, M = 57, GROUPS = 9, W = 8 };
+  const size_t packet = SIZE_MAX / W / (M * GROUPS) + 1;
+  weft_ctx *ctx = context_on(NULL, GROUPS + 1);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy_orig", K, M, W, packet});
+  const size_t bytes = GROUPS * weft_code_unit_bytes(code);
+  EXPECT(M * bytes < 8192);
+  uint8_t byte = 1, *shards[K + M];
+  for (size_t i = 0; i < K + M; i++)
+    shards[i] = &byte;
+  const weft_stripe s = {.shards = shards, .bytes = bytes};
+  size_t wrong = 5;
+  EXPECT_STATUS(weft_code_verify(code, &s, NULL, &wrong, NULL), WEFT_E_NOMEM);
+  EXPECT(wrong == 5 && byte == 1);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(codes_without_parity_and_shards_without_bytes) {
   weft_ctx *ctx = context_on(NULL, 1);
   static const char *const names[] = {"cauchy", "cauchy_good", "vandermonde", "reed_sol_van"};
@@ -270,6 +291,21 @@ START_TEST(codes_without_parity_and_shards_without_bytes) {
     EXPECT_OK(weft_code_encode(code, NULL, 0, NULL));
     weft_code_free(code);
   }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// A single shard has none to overlap with, so its stride does not matter.
+START_TEST(a_code_of_one_shard) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy", 1, 0, 0, 0});
+  uint8_t byte[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  size_t wrong = 1;
+  const weft_stripe only = {.base = byte, .bytes = sizeof byte};
+  EXPECT_OK(weft_code_encode(code, &only, 1, NULL));
+  EXPECT_OK(weft_code_verify(code, &only, NULL, &wrong, NULL));
+  EXPECT(wrong == 0 && byte[0] == 1 && byte[7] == 8);
+  weft_code_free(code);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -343,6 +379,9 @@ START_TEST(stripes_that_cannot_be_encoded) {
   EXPECT_STATUS(weft_code_encode(NULL, &o.s.view, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_encode(o.code, NULL, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_encode(o.code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
+  const weft_stripe nothing = {.stride = 64, .bytes = 64}; // in order, but nowhere
+  EXPECT_STATUS(weft_code_encode(o.code, &nothing, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(o.code, &nothing, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
   const weft_stripe on_device = {.shards = o.s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
   EXPECT_STATUS(weft_code_encode(o.code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
   const weft_stripe nowhere = {
@@ -518,7 +557,9 @@ int main(void) {
   tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, shards_longer_than_any_object);
   tcase_add_test(limits, groups_beyond_a_size);
+  tcase_add_test(limits, comparisons_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
+  tcase_add_test(limits, a_code_of_one_shard);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, stripes_that_cannot_be_encoded);
   tcase_add_test(limits, strides_with_which_shards_overlap);

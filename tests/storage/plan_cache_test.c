@@ -166,6 +166,40 @@ START_TEST(a_loss_finds_its_own_plan) {
 }
 END_TEST
 
+// Losses that differ only in the last shard, which may be alone in the last word of a key, and
+// losses of which other shards are wanted, have plans of their own.
+START_TEST(every_shard_counts) {
+  static const size_t shards[] = {63, 64, 65, 128, 129, 192, 193, 256};
+  const size_t n = shards[_i];
+  const code_case c = {"cauchy", n - 2, 2, 0, 0};
+  const uint8_t last = (uint8_t)(n - 1);
+  const loss losses[] = {{.lost = {3}, .lost_count = 1, .wanted_count = 1},
+                         {.lost = {3, last}, .lost_count = 2, .wanted_count = 2},
+                         {.lost = {3, last}, .lost_count = 2, .wanted_count = 1},
+                         {.lost = {last, 3}, .lost_count = 2, .wanted_count = 1},
+                         {.lost = {last}, .lost_count = 1, .wanted_count = 1}};
+  enum { ALL = sizeof losses / sizeof losses[0] };
+  trying(NULL, &c);
+  weft_ctx *ctx = context_on(NULL, 1);
+  weft_code *code = code_on(ctx, &c);
+  test_rng rng = test_rng_new(test_seed(), 50 + (uint64_t)_i);
+  stripe whole, s;
+  stripe_encode(&whole, code, 40, &rng, 0);
+  stripe_init(&s, code, 40, &rng, 0);
+  for (uint64_t use = 0; use < 2; use++)
+    for (uint64_t i = 0; i < ALL; i++) {
+      weft_plan_stats stats;
+      recover_and_compare(code, &s, &whole, &losses[i]);
+      weft_code_plan_stats(code, &stats);
+      EXPECT(stats.misses == (use ? ALL : i + 1) && stats.hits == (use ? i + 1 : 0));
+    }
+  stripe_clear(&whole);
+  stripe_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Groups encode with what their members' codes have prepared for encoding, which does not count as
 // recovery. Only when rows are split do the members need plans, as each computes some of them.
 START_TEST(groups_encode_without_plans) {
@@ -257,6 +291,7 @@ int main(void) {
   TCase *tcase = tcase_create("plan cache");
   tcase_add_test(tcase, the_least_recently_used_plan_goes);
   tcase_add_loop_test(tcase, a_loss_finds_its_own_plan, 0, 3);
+  tcase_add_loop_test(tcase, every_shard_counts, 0, 8);
   tcase_add_loop_test(tcase, groups_encode_without_plans, 0, 2);
   tcase_add_loop_test(tcase, threads_share_a_code, 0, 2);
   suite_add_tcase(suite, tcase);

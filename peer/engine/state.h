@@ -374,6 +374,7 @@ struct weft_engine {
   int64_t exchange_us, dial_us, replace_us, room_us;
   int64_t moved_us; // exchange.c: when a look last found progress
   int64_t share_us; // share.c: when it last looked
+  int64_t gain_us;  // when a packet last added something
 
   int64_t pace_us;        // no data is sent before this time
   uint64_t pace_rest;     // bits * 1e6 that pace_us does not include yet
@@ -387,6 +388,7 @@ struct weft_engine {
   uint16_t missed; // segments before `tail` that were skipped, which has not been reported yet
   bool idle : 1;   // the policy has found nothing to send since the last change
   bool ask_idle : 1;
+  bool few : 1;       // bulk: few packets are missing of all that it takes and that exists
   bool skipped : 1;   // a segment was skipped since exchange.c last looked
   bool called : 1;    // some candidate is calling us
   bool calling : 1;   // and is to be called back now

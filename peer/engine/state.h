@@ -346,6 +346,7 @@ struct weft_engine {
   union {
     int64_t stall_us;   // VoD
     int64_t awaited_us; // live: when the last look expected the next one
+    int64_t gain_us;    // bulk: when a packet last added something
   };
   int64_t offset_turn_us, joined_us, ask_us;
   int64_t begin_us;    // live: one segment's time is known; until when to wait for a second
@@ -374,7 +375,6 @@ struct weft_engine {
   int64_t exchange_us, dial_us, replace_us, room_us;
   int64_t moved_us; // exchange.c: when a look last found progress
   int64_t share_us; // share.c: when it last looked
-  int64_t gain_us;  // when a packet last added something
 
   int64_t pace_us;        // no data is sent before this time
   uint64_t pace_rest;     // bits * 1e6 that pace_us does not include yet

@@ -152,6 +152,8 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
     return WEFT_DEPENDENT;
   n->received_innovative += innovative;
   e->progress += (uint32_t)innovative;
+  if (!weft_is_paced(e))
+    e->gain_us = now_us;
   if (e->blocks)
     e->codec->has(e->codec->user, slot->segment,
                   e->blocks + (weft_place(e, a->segment)) * e->blocks_stride);

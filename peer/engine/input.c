@@ -12,8 +12,10 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
       hello->block_bytes != own->block_bytes)
     return WEFT_E_FOREIGN;
   weft_neighbour_heard(n, &hello->stamps, now_us);
-  if (hello->answer_wanted && weft_answer_allowed(e, index, now_us))
+  if (hello->answer_wanted && weft_answer_allowed(e, index, now_us)) {
     weft_neighbour_due(e, index, WEFT_DUE_ANSWER);
+    e->clocks[index].told = e->version - 1; // what it was told before may not have come
+  }
   if (n->state == WEFT_NEIGHBOUR_GREETING) {
     weft_neighbour_open(e, index, now_us);
     weft_neighbour_range(e, index, 0, hello->window);

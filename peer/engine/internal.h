@@ -89,13 +89,16 @@ bool weft_neighbour_probe(const weft_engine *engine, size_t index, int64_t now_u
 // Whether it had the whole stream, as far as it said.
 bool weft_neighbour_had_all(const weft_engine *engine, const weft_neighbour *neighbour);
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
+int64_t weft_neighbour_greet_time(const weft_engine *engine, const weft_neighbour *neighbour);
 // When its map is due because something changed.
-int64_t weft_neighbour_map_time(const weft_engine *engine, const weft_clock *clock);
+int64_t weft_neighbour_map_time(const weft_engine *engine, size_t index);
+// When it is repeated, although nothing did.
+int64_t weft_neighbour_map_again(const weft_engine *engine, size_t index);
 static inline int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
   const weft_clock *clock = &e->clocks[index];
   if (clock->told == e->version || clock->map_us == WEFT_ENGINE_NEVER)
     return clock->timer_us;
-  const int64_t map_us = weft_neighbour_map_time(e, clock);
+  const int64_t map_us = weft_neighbour_map_time(e, index);
   return clock->timer_us < map_us ? clock->timer_us : map_us;
 }
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);

@@ -247,6 +247,30 @@ bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// How long a fetch that lacks only a few packets waits for what a map brings: if neighbours know
+// soon what was lost, or that none of them sent the last packet, they send again.
+static int64_t answer_us(const weft_engine *e, const weft_neighbour *n) {
+  return earlier(n->round_trip_us * INT64_C(3) / 2, WEFT_TIMER(e, map_us, 200000));
+}
+
+// When ranks that changed are announced: soon after a quarter of a segment, so that fast links do
+// not run ahead of maps; else after a while, for slow ones.
+int64_t weft_neighbour_map_time(const weft_engine *e, size_t index) {
+  const weft_clock *clock = &e->clocks[index];
+  const bool much = e->progress - clock->told_progress >= (e->options->blocks + 3) / 4;
+  return clock->map_us + (much     ? MAP_APART_US
+                          : e->few ? answer_us(e, &e->neighbours[index])
+                                   : WEFT_TIMER(e, map_us, 200000));
+}
+
+// Where few packets are missing, the wait doubles until one comes: neighbours may have none to
+// send.
+int64_t weft_neighbour_map_again(const weft_engine *e, size_t index) {
+  const int64_t idle_us = WEFT_TIMER(e, map_idle_us, 1000000), map_us = e->clocks[index].map_us;
+  const int64_t least_us = answer_us(e, &e->neighbours[index]), since_us = map_us - e->gain_us;
+  return map_us + (e->few ? earlier(idle_us, since_us > least_us ? since_us : least_us) : idle_us);
+}
+
 // Whether it reported that it has every segment before `end`.
 static bool had_until(const weft_engine *e, const weft_neighbour *n, uint64_t end) {
   for (uint64_t s = n->first; s < end; s++) {
@@ -268,16 +292,26 @@ int64_t weft_flight_patience(const weft_engine *e, const weft_neighbour *n) {
   return n->round_trip_us + WEFT_TIMER(e, map_us, 200000);
 }
 
+// When it is greeted again: until its HELLO and its first map have come, either of which may be
+// lost, or a map that overtook the HELLO. An old neighbour that sends no map is not asked for ever.
+int64_t weft_neighbour_greet_time(const weft_engine *e, const weft_neighbour *n) {
+  const int64_t every_us = WEFT_TIMER(e, hello_us, 200000);
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    return n->hello_us + every_us;
+  const int64_t at = n->hello_us + (n->round_trip_us > every_us ? n->round_trip_us : every_us);
+  const bool old = at > n->added_us + WEFT_TIMER(e, silent_us, 6000000);
+  return n->state == WEFT_NEIGHBOUR_OPEN && !n->mapped && !old ? at : WEFT_ENGINE_NEVER;
+}
+
 void weft_neighbour_timer(weft_engine *e, size_t index) {
   const weft_neighbour *n = &e->neighbours[index];
   weft_clock *clock = &e->clocks[index];
-  int64_t at = WEFT_ENGINE_NEVER;
-  if (n->state == WEFT_NEIGHBOUR_GREETING)
-    at = n->hello_us + WEFT_TIMER(e, hello_us, 200000);
+  int64_t at = weft_neighbour_greet_time(e, n);
   if (n->state == WEFT_NEIGHBOUR_OPEN) {
-    at = earlier(n->spoke_us + WEFT_TIMER(e, keep_us, 10000000), n->ack_due_us);
+    at = earlier(at, n->spoke_us + WEFT_TIMER(e, keep_us, 10000000));
+    at = earlier(at, n->ack_due_us);
     if (weft_neighbour_repeats(e, n))
-      at = earlier(at, clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000));
+      at = earlier(at, weft_neighbour_map_again(e, index));
     if (n->flight_count) // bursts that no map has counted by then were lost
       at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
     at = earlier(at, weft_ledbat_deadline(e, n));
@@ -293,13 +327,6 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
   if (n->state == WEFT_NEIGHBOUR_OPEN || n->state == WEFT_NEIGHBOUR_GREETING)
     at = earlier(at, weft_wait_deadline(e, index));
   clock->timer_us = at;
-}
-
-// When ranks that changed are announced: soon after a quarter of a segment, so that fast links do
-// not run ahead of maps; else after a while, for slow ones.
-int64_t weft_neighbour_map_time(const weft_engine *e, const weft_clock *clock) {
-  const bool much = e->progress - clock->told_progress >= (e->options->blocks + 3) / 4;
-  return clock->map_us + (much ? MAP_APART_US : WEFT_TIMER(e, map_us, 200000));
 }
 
 // --- What it wants

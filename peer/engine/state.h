@@ -346,6 +346,7 @@ struct weft_engine {
   union {
     int64_t stall_us;   // VoD
     int64_t awaited_us; // live: when the last look expected the next one
+    int64_t gain_us;    // bulk: when a packet last added something
   };
   int64_t offset_turn_us, joined_us, ask_us;
   int64_t begin_us;    // live: one segment's time is known; until when to wait for a second
@@ -387,6 +388,7 @@ struct weft_engine {
   uint16_t missed; // segments before `tail` that were skipped, which has not been reported yet
   bool idle : 1;   // the policy has found nothing to send since the last change
   bool ask_idle : 1;
+  bool few : 1;       // bulk: few packets are missing of all that it takes and that exists
   bool skipped : 1;   // a segment was skipped since exchange.c last looked
   bool called : 1;    // some candidate is calling us
   bool calling : 1;   // and is to be called back now

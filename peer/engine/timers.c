@@ -32,13 +32,10 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
     return;
   }
   weft_wait_look(e, i, now_us);
-  if (n->state == WEFT_NEIGHBOUR_GREETING) {
-    if (now_us >= n->hello_us + WEFT_TIMER(e, hello_us, 200000))
-      weft_neighbour_due(e, i, WEFT_DUE_HELLO);
-    return;
-  }
-  if (weft_neighbour_probe(e, i, now_us))
+  if (now_us >= weft_neighbour_greet_time(e, n) || weft_neighbour_probe(e, i, now_us))
     weft_neighbour_due(e, i, WEFT_DUE_HELLO);
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    return;
   const int64_t patience_us = weft_flight_patience(e, n);
   if (n->flight_count && now_us >= n->flight[n->flight_first].at_us + patience_us) {
     weft_flight_forget(e, n, now_us - patience_us);
@@ -47,8 +44,7 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
   if (now_us >= n->ack_due_us)
     weft_neighbour_due(e, i, WEFT_DUE_ACK);
   weft_ledbat_tick(e, i, now_us);
-  const bool idle =
-      weft_neighbour_repeats(e, n) && now_us >= clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000);
+  const bool idle = weft_neighbour_repeats(e, n) && now_us >= weft_neighbour_map_again(e, i);
   const bool quiet = now_us >= n->spoke_us + WEFT_TIMER(e, keep_us, 10000000);
   const int64_t timer_us = clock->timer_us;
   e->clocks[i].timer_us = WEFT_ENGINE_NEVER; // so that only the map's deadline counts

@@ -24,7 +24,20 @@ uint32_t weft_window_count_blocks(const weft_engine *e, uint64_t segment) {
   return (uint32_t)(bytes / k + (bytes % k != 0));
 }
 
+// Whether all that a fetch still lacks of what it takes, and of what exists, are a few packets.
+static bool lacks_few(const weft_engine *e) {
+  if (weft_is_paced(e) || e->self.source || !e->options->policy->pick)
+    return false;
+  const uint64_t edge = weft_window_edge(e), taken = e->missing + e->options->ahead;
+  const uint64_t end = e->options->ahead && taken < edge ? taken : edge;
+  size_t lacks = 0;
+  for (uint64_t s = e->missing; s < end && 4 * lacks <= e->options->blocks; s++)
+    lacks += weft_window_held(e, s)->blocks - weft_window_held(e, s)->received;
+  return lacks > 0 && 4 * lacks <= e->options->blocks;
+}
+
 void weft_engine_changed(weft_engine *e) {
+  e->few = lacks_few(e);
   e->idle = e->ask_idle = false;
   e->version++;
 }

@@ -479,8 +479,8 @@ END_TEST
 
 // Four nodes in a row, each with one supplier, on paths that lose ends of bursts, acknowledgements
 // and requests as often as all else. A row may begin late, as its nodes send nothing to each other
-// before their first maps have come, and all of these may be lost: one in 500 does. So each place
-// in the row is judged over many rows.
+// before their first maps have come, and these may be lost, also when they are repeated. So each
+// place in the row is judged over many rows.
 static void rows_of_four(uint64_t salt, const weft_policy *policy, double least) {
   enum { ROWS = 24 };
   played by[SWARM_NODES] = {{0, 0}};

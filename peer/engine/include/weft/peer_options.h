@@ -45,9 +45,9 @@ typedef enum weft_engine_mode {
 
 // A time of 0 selects the default stated here.
 typedef struct weft_engine_timers {
-  int64_t hello_us;    // 200 ms: repeat the greeting until it is answered
+  int64_t hello_us;    // 200 ms: repeat the greeting until a greeting and a map have come
   int64_t map_us;      // 200 ms: announce changed ranks at the latest after this
-  int64_t map_idle_us; // 1 s: repeat the announcement while something is missing
+  int64_t map_idle_us; // 1 s: repeat the announcement while something is missing, at the latest
   int64_t keep_us;     // 10 s: keep-alive to a neighbour, also for NATs on the way
   int64_t brake_us;    // 20 ms: brake a neighbour again that keeps sending
   int64_t silent_us;   // 6 s: a neighbour that does not answer for this long is lost

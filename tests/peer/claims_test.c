@@ -163,7 +163,7 @@ START_TEST(patience_outlasts_some_maps) {
 }
 END_TEST
 
-// Nor one whose first words are lost, which are repeated. (HELLOs each 200 ms, maps each second.)
+// Nor one whose first words are lost, which are repeated.
 START_TEST(patience_outlasts_lost_first_words) {
   static const struct {
     uint8_t kind;

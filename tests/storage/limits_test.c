@@ -197,6 +197,7 @@ START_TEST(shards_longer_than_any_object) {
     weft_code *code = code_on(ctx, &cases[c]);
     weft_plan *plan = NULL;
     EXPECT_OK(weft_plan_for(code, &e, &plan));
+    // Where parity is as long as data, the last two are lengths like others.
     const size_t count = weft_code_unit_bytes(code) > 1 ? sizeof lengths / sizeof lengths[0] : 3;
     for (size_t i = 0; i < count; i++) {
       const weft_stripe s = {.shards = shards, .bytes = lengths[i]};

@@ -12,7 +12,7 @@
 #include "tests/cuda/lib_cases.h"
 #include "tests/support/test_allocator.h"
 
-enum { N = 24, SHORT = 901, LONG = 50001, BEFORE = 0xEE, AFTER = 0x11 };
+enum { N = 24, SHORT = 301, LONG = 12503, BEFORE = 0xEE, AFTER = 0x11 };
 
 typedef struct scene {
   test_allocator memory;

@@ -42,7 +42,7 @@
 #define WEFT_RANGE_BYTES ((size_t)64 << 10)
 
 // Little memory for staging, so that small calls run out of it; 64 MiB for real devices.
-#define WEFT_STAGED_MOST ((size_t)1 << 20)
+#define WEFT_STAGED_MOST ((size_t)256 << 10)
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"

@@ -335,7 +335,9 @@ static void peers(server_run *run) {
 // --- all of it ---
 
 static void serve(server_run *run) {
-  static const size_t in_flight[] = {1, 32, 512};
+  // The last of them is almost all that a repetition of a quick run, or a sanitizer, waits for.
+  static const size_t all[] = {1, 32, 512}, few[] = {1, 8, 64};
+  const size_t *in_flight = run->options.quick ? few : all;
   const char *checked = "";
   for (size_t s = 0; s < run->set_count; s++)
     for (size_t i = 0; i < SERVINGS; i++)
@@ -355,7 +357,7 @@ static void serve(server_run *run) {
       crossover(run, i);
     else if (!parts)
       printf("  crossover: left out, it needs a GPU (%s)\n", weft_device_absence());
-    for (size_t f = 0; closed && f < sizeof in_flight / sizeof *in_flight; f++)
+    for (size_t f = 0; closed && f < sizeof all / sizeof *all; f++)
       closed_loop(run, i, in_flight[f]);
     if (with_paced)
       paced(run, i);

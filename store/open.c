@@ -60,6 +60,8 @@ static int open_file(const weft_store_io *io, const char *path, bool write, weft
   f->error = f->fd < 0 ? errno : 0;
   if (f->error == EMFILE || f->error == ENFILE)
     return f->error;
+  if (f->error == ENOENT) // most names of the 256, and without a second call for each
+    return 0;
   if (f->error == EACCES && lstat(path, &about) != 0 && errno == EACCES)
     return EACCES; // it is the folder that may not be searched
   if (f->fd < 0 ? stat(path, &about) != 0 : fstat(f->fd, &about) != 0) {

@@ -37,7 +37,8 @@ void fixture_fill(uint8_t *out, size_t bytes);
   } while (0)
 #define EXPECT_OK(expression) EXPECT_STATUS(expression, WEFT_OK)
 
-// The rows that this machine can run, best first.
+// The rows that this machine can run, best first; the best and the specification where
+// test_only_ends (tests/support/test_rows.h).
 int fixture_row_count(void);
 const char *fixture_row_name(int index);
 

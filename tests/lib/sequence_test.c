@@ -309,7 +309,7 @@ END_TEST
 START_TEST(any_sequence_on_every_host_row) {
   fixture_start(950 + (uint64_t)_i);
   for (int round = 0; round < 3; round++)
-    run(test_host_row((size_t)_i)->name, 1 + fixture_below(2), STEPS);
+    run(test_looped_row((size_t)_i)->name, 1 + fixture_below(2), STEPS);
 }
 END_TEST
 
@@ -319,7 +319,7 @@ int main(void) {
   tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(alone, any_sequence_on_the_best_row, 0, 2);
   tcase_add_loop_test(calls, any_sequence_on_some_threads, 0, 2);
-  tcase_add_loop_test(calls, any_sequence_on_every_host_row, 0, (int)test_host_row_count());
+  tcase_add_loop_test(calls, any_sequence_on_every_host_row, 0, (int)test_looped_row_count());
   suite_add_tcase(suite, alone);
   suite_add_tcase(suite, calls);
   return test_main(suite);

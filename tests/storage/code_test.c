@@ -81,7 +81,7 @@ static void random_losses(weft_code *code, const stripe *whole, test_rng *rng, i
 }
 
 START_TEST(every_row_encodes_by_definition) {
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 100 + (uint64_t)_i);
   weft_ctx *ctx = context_on(row->name, 1);
   for (size_t c = 0; c < MIXED; c++) {
@@ -344,7 +344,7 @@ int main(void) {
   TCase *alone = tcase_create("alone"), *encode = tcase_create("encode"),
         *recover = tcase_create("recover"), *losses = tcase_create("every loss");
   tcase_set_tags(alone, "one-thread");
-  tcase_add_loop_test(alone, every_row_encodes_by_definition, 0, (int)test_host_row_count());
+  tcase_add_loop_test(alone, every_row_encodes_by_definition, 0, (int)test_looped_row_count());
   tcase_set_tags(losses, "one-thread exhaustive");
   tcase_add_loop_test(losses, every_loss_of_small_codes, 0, 2 * EXHAUSTIVE);
   tcase_add_loop_test(alone, plans_in_an_order_of_ones_own, 0, 3);

@@ -69,7 +69,7 @@ static void every_byte(const weft_backend *row, const code_case *c, size_t threa
 }
 
 START_TEST(every_row_has_the_bytes_of_the_definition) {
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 3100 + (uint64_t)_i);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     every_byte(row, &cases[i], 1 + i % 3, &rng);
@@ -78,7 +78,7 @@ END_TEST
 
 // Every loss of small codes is recovered correctly by machine code from the start.
 START_TEST(every_loss_has_the_bytes_of_the_definition) {
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   static const code_case small[] = {{"cauchy_good", 5, 4, 8, 64}, {"cauchy_good", 5, 4, 4, 128}};
   test_rng rng = test_rng_new(test_seed(), 3500 + (uint64_t)_i);
   for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
@@ -130,7 +130,7 @@ static size_t taken_by(const weft_backend *row, const char *name, const uint8_t 
 // The last of the lost data shards is computed as the first parity shard minus all other data
 // ("folded") if that parity shard is their sum, in whatever order the lost shards are given.
 START_TEST(lost_data_is_folded_where_parity_is_its_sum) {
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   const size_t dense = taken_by(row, "cauchy_orig", (const uint8_t[]){1, 4, 6, 9});
   const size_t folded = taken_by(row, "cauchy_good", (const uint8_t[]){1, 4, 6, 9});
   const size_t turned = taken_by(row, "cauchy_good", (const uint8_t[]){9, 1, 6, 4});
@@ -332,11 +332,11 @@ int main(void) {
   TCase *alone = tcase_create("alone"), *threads = tcase_create("threads");
   tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(threads, every_row_has_the_bytes_of_the_definition, 0,
-                      (int)test_host_row_count());
+                      (int)test_looped_row_count());
   tcase_add_loop_test(threads, every_loss_has_the_bytes_of_the_definition, 0,
-                      (int)test_host_row_count());
+                      (int)test_looped_row_count());
   tcase_add_loop_test(threads, lost_data_is_folded_where_parity_is_its_sum, 0,
-                      (int)test_host_row_count());
+                      (int)test_looped_row_count());
   tcase_add_test(threads, large_shards);
   tcase_add_test(alone, once_it_is_repaid_or_when_the_context_says);
   tcase_add_test(alone, code_is_never_writable_and_goes);

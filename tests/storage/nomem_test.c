@@ -331,8 +331,13 @@ int main(void) {
   tcase_add_loop_test(tcase, a_quick_plan_needs_no_memory_for_that, FIRST_OF_BITS, CASES);
   suite_add_tcase(suite, tcase);
   TCase *shared = tcase_create("allocation, two threads");
-  tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);
+  tcase_add_loop_test(shared, any_allocation_may_fail, CASES, CASES + 1);         // of bytes
+  tcase_add_loop_test(shared, any_allocation_may_fail, 2 * CASES - 1, 2 * CASES); // of bits
   tcase_add_test(shared, any_member_may_lack_memory);
   suite_add_tcase(suite, shared);
+  TCase *further = tcase_create("allocation, two threads, further codes");
+  tcase_set_tags(further, "repeats");
+  tcase_add_loop_test(further, any_allocation_may_fail, CASES + 1, 2 * CASES - 1);
+  suite_add_tcase(suite, further);
   return test_main(suite);
 }

@@ -166,7 +166,7 @@ static void random_losses(own *o, weft_ctx *ctx, size_t bytes, test_rng *rng) {
 // Losses of random matrices are recovered exactly if the rank allows it.
 START_TEST(what_follows_is_recovered) {
   test_rng rng = test_rng_new(test_seed(), 60);
-  weft_ctx *ctx = context_on(test_host_row((size_t)_i)->name, 1 + (size_t)_i % 2);
+  weft_ctx *ctx = context_on(test_looped_row((size_t)_i)->name, 1 + (size_t)_i % 2);
   static own o;
   for (size_t round = 0; round < 25; round++) {
     o.k = 1 + test_rng_below(&rng, 20);
@@ -373,7 +373,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("own matrix");
   TCase *recovery = tcase_create("recovery"), *calls = tcase_create("calls");
-  tcase_add_loop_test(recovery, what_follows_is_recovered, 0, (int)test_host_row_count());
+  tcase_add_loop_test(recovery, what_follows_is_recovered, 0, (int)test_looped_row_count());
   tcase_add_test(recovery, one_loss_reads_its_group);
   tcase_add_test(recovery, losses_that_local_repair_survives);
   tcase_add_test(recovery, every_loss_of_a_local_code);

@@ -153,7 +153,7 @@ START_TEST(every_row_recovers_by_definition) {
   static const code_case cases[] = {{"cauchy", 32, 16, 0, 0},
                                     {"vandermonde", 61, 13, 0, 0},
                                     {"cauchy", 128, 32, 0, 0}}; // worth factors on all rows
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 2100 + (uint64_t)_i);
   for (size_t i = 0; i < (row->host->steps ? sizeof cases / sizeof *cases : 1); i++)
     recover_by_definition(row, &cases[i], 1, &rng);
@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(every_row_recovers_on_threads) {
   static const code_case cases[] = {{"cauchy", 64, 16, 0, 0}, {"reed_sol_van", 70, 20, 0, 0}};
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 2600 + (uint64_t)_i);
   for (size_t i = 0; row->host->steps && i < sizeof cases / sizeof *cases; i++)
     recover_by_definition(row, &cases[i], 2, &rng);
@@ -202,7 +202,7 @@ START_TEST(every_row_recovers_some_of_long_stripes) {
   static const code_case cases[] = {{"cauchy", 16, 16, 0, 0},      {"cauchy", 32, 16, 0, 0},
                                     {"vandermonde", 64, 16, 0, 0}, {"reed_sol_van", 40, 8, 0, 0},
                                     {"cauchy", 67, 21, 0, 0},      {"cauchy", 128, 32, 0, 0}};
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 2200 + (uint64_t)_i);
   for (size_t i = 0; row->host->steps && i < sizeof cases / sizeof *cases; i++) {
     weft_ctx *ctx = context_on(row->name, 1 + i % 2);
@@ -426,10 +426,10 @@ int main(void) {
   tcase_add_test(alone, short_stripes_are_encoded_by_steps);
   tcase_add_test(alone, short_stripes_and_few_losses_ask_for_none);
   tcase_add_loop_test(alone, a_plan_goes_on_without_memory, 0, 2);
-  tcase_add_loop_test(alone, every_row_recovers_by_definition, 0, (int)test_host_row_count());
-  tcase_add_loop_test(bytes, every_row_recovers_on_threads, 0, (int)test_host_row_count());
+  tcase_add_loop_test(alone, every_row_recovers_by_definition, 0, (int)test_looped_row_count());
+  tcase_add_loop_test(bytes, every_row_recovers_on_threads, 0, (int)test_looped_row_count());
   tcase_add_loop_test(bytes, every_row_recovers_some_of_long_stripes, 0,
-                      (int)test_host_row_count());
+                      (int)test_looped_row_count());
   tcase_add_test(shared, threads_share_a_plan);
   tcase_add_loop_test(shared, a_quick_plan_is_made_without_memory, 0, 2);
   suite_add_tcase(suite, alone);

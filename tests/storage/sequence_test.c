@@ -455,7 +455,7 @@ END_TEST
 
 START_TEST(any_sequence_on_every_row) {
   for (uint64_t round = 0; round < 3; round++)
-    run(6000 + 3 * (uint64_t)_i + round, test_host_row((size_t)_i)->name);
+    run(6000 + 3 * (uint64_t)_i + round, test_looped_row((size_t)_i)->name);
 }
 END_TEST
 
@@ -463,7 +463,7 @@ int main(void) {
   Suite *suite = suite_create("storage sequences");
   TCase *tcase = tcase_create("calls");
   tcase_add_loop_test(tcase, any_sequence_on_the_best_row, 0, 4);
-  tcase_add_loop_test(tcase, any_sequence_on_every_row, 0, (int)test_host_row_count());
+  tcase_add_loop_test(tcase, any_sequence_on_every_row, 0, (int)test_looped_row_count());
   suite_add_tcase(suite, tcase);
   return test_main(suite);
 }

@@ -352,7 +352,7 @@ END_TEST
 // Shapes for which rows choose transforms, and shapes for which they do not, with lengths that
 // leave tails.
 START_TEST(every_row_encodes_by_definition) {
-  const weft_backend *row = test_host_row((size_t)_i);
+  const weft_backend *row = test_looped_row((size_t)_i);
   test_rng rng = test_rng_new(test_seed(), 900 + (uint64_t)_i);
   for (size_t threads = 1; threads <= 2; threads++) {
     weft_ctx *ctx = context_on(row->name, threads);
@@ -387,7 +387,7 @@ int main(void) {
   tcase_add_test(steps, other_codes_have_none);
   tcase_add_test(steps, lists_end_where_they_are_full);
   tcase_add_test(steps, fails_without_memory);
-  tcase_add_loop_test(bytes, every_row_encodes_by_definition, 0, (int)test_host_row_count());
+  tcase_add_loop_test(bytes, every_row_encodes_by_definition, 0, (int)test_looped_row_count());
   suite_add_tcase(suite, steps);
   suite_add_tcase(suite, bytes);
   return test_main(suite);

@@ -93,13 +93,21 @@ count_rows() {
   done
 }
 
-# Checks the best innermost loop of a function with this instruction: the one with the fewest instructions per byte,
+# Checks the best innermost loop of each FUNCTION with this instruction: the one with the fewest instructions per byte,
 # among the loops that process the most bytes in a pass. PER is how many such instructions make one product.
+check_inner_loops() {
+  local instruction=$1 register=$2 bytes=$3 per=$4 loops function
+  shift 4
+  loops=$(awk -v wanted="$instruction" -v register="$register" -v bytes="$bytes" -f "$awk_script" "$disassembly")
+  for function; do
+    check_loop "$instruction" "$register" "$per" "$function" "$loops"
+  done
+}
+
 check_loop() {
-  local instruction=$1 register=$2 bytes=$3 per=$4 function=$5 best
-  best=$(objdump -d --no-show-raw-insn "$program" |
-    awk -v wanted="$instruction" -v register="$register" -v bytes="$bytes" -f "$awk_script" |
-    grep "^<${function}[>.]" | sort -k3,3nr -k2,2n | awk -v per="$per" 'NR == 1 { printf "%.2f", $2 * per / $3 * 1000 }')
+  local instruction=$1 register=$2 per=$3 function=$4 loops=$5 best
+  best=$({ grep "^<${function}[>.]" <<<"$loops" || true; } | sort -k3,3nr -k2,2n |
+    awk -v per="$per" 'NR == 1 { printf "%.2f", $2 * per / $3 * 1000 }')
   if [ -z "$best" ]; then
     printf 'FAILED: no inner loop of %s has %s on %s\n' "$function" "$instruction" "$register"
     failures=$((failures + 1))
@@ -111,28 +119,29 @@ check_loop() {
 # Checks each row that callgrind cannot run: many output rows, one, the few of storage codes if it has a panel for them, and one
 # source into four rows.
 check_loops() {
-  local row function
+  local row
   for row in $(rows loops); do
     case $row in
-      gfni512) for function in tile_panel packed_columns stream_row few_block_2 few_block_16 fan_4; do check_loop vgf2p8affineqb zmm 64 1 $function; done ;;
-      gfni256) for function in tile_panel packed_columns stream_row fan_4; do check_loop vgf2p8affineqb ymm 32 1 $function; done ;;
-      gfni128) for function in tile_panel packed_columns stream_row fan_4; do check_loop gf2p8affineqb xmm 16 1 $function; done ;;
-      avx512) for function in tile_panel packed_columns stream_row fan_4; do check_loop vpshufb zmm 64 2 $function; done ;;
+      gfni512) check_inner_loops vgf2p8affineqb zmm 64 1 tile_panel packed_columns stream_row few_block_2 few_block_16 fan_4 ;;
+      gfni256) check_inner_loops vgf2p8affineqb ymm 32 1 tile_panel packed_columns stream_row fan_4 ;;
+      gfni128) check_inner_loops gf2p8affineqb xmm 16 1 tile_panel packed_columns stream_row fan_4 ;;
+      avx512) check_inner_loops vpshufb zmm 64 2 tile_panel packed_columns stream_row fan_4 ;;
       *)
         printf 'FAILED: row %s has no loop to look for\n' "$row"
         failures=$((failures + 1))
         ;;
     esac
   done
-  for function in tile_panel packed_columns stream_row fan_4; do # even if this machine lacks the row's instructions
-    check_loop vpshufb ymm 32 2 $function
-  done
+  check_inner_loops vpshufb ymm 32 2 tile_panel packed_columns stream_row fan_4 # even if this machine lacks it
 }
 
 case $mode in
   counted) count_rows ;;
   loops)
     command -v objdump >/dev/null || skip "needs objdump (binutils)"
+    disassembly=$(mktemp)
+    trap 'rm -f -- "$disassembly"' EXIT
+    objdump -d --no-show-raw-insn "$program" > "$disassembly"
     check_loops
     ;;
   *)

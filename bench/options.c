@@ -101,7 +101,8 @@ static const struct {
     {"json", TEXT, IN(json), "FILE", NULL,
      "write every repetition's time, with provenance (to FILE.part until the end); -: to standard "
      "output, with tables on standard error"},
-    {"quick", FLAG, IN(quick), NULL, TIMED, "9 repetitions of 4 ms, and fewer or smaller shapes"},
+    {"quick", FLAG, IN(quick), NULL, TIMED,
+     "9 repetitions of 4 ms, and fewer shapes, or requests in flight"},
     {"quick", FLAG, IN(quick), NULL, "sim,banks", "9 repetitions, and fewer shapes"},
     {"help", HELP, 0, NULL, NULL, "this list"},
 };

@@ -335,7 +335,7 @@ static void peers(server_run *run) {
 // --- all of it ---
 
 static void serve(server_run *run) {
-  // The last of them is almost all that a repetition of a quick run, or a sanitizer, waits for.
+  // A repetition ends when all are answered, so with 512 even the shortest takes long.
   static const size_t all[] = {1, 32, 512}, few[] = {1, 8, 64};
   const size_t *in_flight = run->options.quick ? few : all;
   const char *checked = "";

@@ -12,6 +12,8 @@
 #include "tests/cuda/lib_cases.h"
 #include "tests/support/test_allocator.h"
 
+// A segment of SHORT blocks passes through one chunk of staged memory, one of LONG blocks, on the
+// device double, through more than a queue may have.
 enum { N = 24, SHORT = 301, LONG = 12503, BEFORE = 0xEE, AFTER = 0x11 };
 
 typedef struct scene {
@@ -212,5 +214,6 @@ START_TEST(failed_calls_leave_no_other_bytes) {
 END_TEST
 
 void lib_add_failed_tests(TCase *cases) {
+  tcase_set_tags(cases, "one-thread"); // thousands of calls, of contexts without threads
   tcase_add_loop_test(cases, failed_calls_leave_no_other_bytes, 0, OPERATIONS + OF_LONG);
 }

@@ -201,7 +201,7 @@ START_TEST(many_calls_stage_no_more) {
 END_TEST
 
 // Decoders on the device receive all packets of their segments in one call, and are read in
-// another. Segments alternate between two.
+// another. Segments alternate between two, and it takes several to fill what is staged.
 START_TEST(relay_more_than_is_staged) {
   if (skip("relay_more_than_is_staged"))
     return;

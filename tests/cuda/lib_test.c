@@ -48,8 +48,6 @@ int main(void) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     TCase *cases = tcase_create(parts[i].name);
     parts[i].add(cases);
-    if (parts[i].add == lib_add_failed_tests)
-      tcase_set_tags(cases, "one-thread"); // thousands of calls of contexts without threads
     suite_add_tcase(suite, cases);
   }
   return test_main(suite);
